@@ -42,7 +42,7 @@ static inline void bench_apply(struct dp *dp, const char *name, const char *yaml
 		.mono_ns = clock_ns(CLOCK_MONOTONIC),
 		.cpus = libbpf_num_possible_cpus(),
 		.generation = ++generation,
-		.seed = dp->ops->state(dp)->seed,
+		.seed = dp->state->seed,
 		.slots = slots,
 		.session = session,
 		.session_count = count,
@@ -53,13 +53,13 @@ static inline void bench_apply(struct dp *dp, const char *name, const char *yaml
 
 	if (!slots)
 		die("memory", NULL);
-	memcpy(slots, dp->ops->slots(dp), slots_size);
+	memcpy(slots, dp->slots, slots_size);
 	env.utc_offset_ns = clock_ns(CLOCK_REALTIME) - env.mono_ns;
 	dp_set_clock(dp, env.utc_offset_ns);
 	if (policy_parse(name, yaml, strlen(yaml), &policy, &err) ||
 	    image_compile(policy, &env, &image, &err) || dp->ops->apply(dp, image, &err))
 		die(name, &err);
-	memcpy(dp->ops->slots(dp), slots, slots_size);
+	memcpy(dp->slots, slots, slots_size);
 	image_free(image);
 	policy_free(policy);
 	free(slots);

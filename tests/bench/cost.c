@@ -185,7 +185,7 @@ static void apply(struct dp *dp, const struct cost_case *c)
 static void put_events(struct dp *dp, const struct cost_case *c)
 {
 	if (c->with & WITH_EVENTS)
-		dp->ops->event_switch(dp)->per_turn = 67;
+		dp->event_switch->per_turn = 67;
 	for (u32 k = 0; k < OTHERS; k++) {
 		const struct sl_addr addr = { (u64)(0xa0000000U + k) << 32, 0 };
 		const struct dp_ban ban = { .key = { addr, SL_V4, 32 },
@@ -414,8 +414,8 @@ static void fill_buckets(struct dp *dp, double fill)
 {
 	const struct sl_rules *rules = dp->ops->rules(dp);
 	u64 now = clock_ns(CLOCK_MONOTONIC) * SL_TICKS_PER_NS;
-	u32 sets;
-	struct sl_set *set = dp->ops->table(dp, &sets);
+	u32 sets = dp->table_sets;
+	struct sl_set *set = dp->table;
 
 	for (u32 i = 0; i < sets; i++) {
 		for (u32 way = 0; way < SL_WAYS; way++) {

@@ -43,7 +43,7 @@ static void judge_open(struct judge *j, const char *dir, const char *name)
 	snprintf(j->pins, sizeof(j->pins), "%s/%s", dir, name);
 	if (dp_bpf_open(j->pins, BUCKETS, &j->dp, NULL, &err))
 		die(j->pins, &err);
-	j->dp->ops->table(j->dp, &sets);
+	sets = j->dp->table_sets;
 	j->skel = judge_bpf__open();
 	if (!j->skel)
 		die("judge_bpf", NULL);

@@ -25,7 +25,7 @@ ATTACH_TEST(test_native_and_off_again)
 	assert_int_equal(vlan_offload_get("s0", &offload), 0);
 	assert_int_equal(offload, 0);
 
-	assert_int_equal(dp_detach(f->dp, "s0", &f->err), 0);
+	assert_int_equal(detach_stub(f->pin_dir, "s0", &f->err), 0);
 	assert_int_equal(xdp_id("s0"), 0);
 	assert_int_equal(program_behind(f), 0);
 	assert_int_equal(dp_attachments(f->dp, all), 0);
@@ -34,7 +34,7 @@ ATTACH_TEST(test_native_and_off_again)
 	run("! tc filter show dev s0 ingress | grep -q sluice");
 	send_frames("p0", 100, 64, 0);
 	assert_int_equal(frames_seen(f->dp, SLOT), 100);
-	assert_int_equal(dp_detach(f->dp, "s0", &f->err), -ENOENT);
+	assert_int_equal(detach_stub(f->pin_dir, "s0", &f->err), -ENOENT);
 }
 
 ATTACH_TEST(test_generic_where_native_cannot)
@@ -42,7 +42,7 @@ ATTACH_TEST(test_generic_where_native_cannot)
 	run("ip link set lo up");
 	attach(f, "lo", MODE_AUTO);
 	assert_int_equal(f->at.mode, MODE_GENERIC);
-	assert_int_equal(dp_detach(f->dp, "lo", &f->err), 0);
+	assert_int_equal(detach_stub(f->pin_dir, "lo", &f->err), 0);
 	assert_true(dp_attach(f->dp, "lo", MODE_NATIVE, SLOT, &f->at, &f->err) < 0);
 	assert_int_equal(program_behind(f), 0);
 }
@@ -123,14 +123,14 @@ ATTACH_TEST(test_below_a_bridge)
 	assert_int_equal(xdp_id("br0"), before);
 	send_frames("p0", 100, 64, 0);
 	expect_seen(f, 100);
-	assert_int_equal(dp_detach(f->dp, "s0", &f->err), 0);
+	assert_int_equal(detach_stub(f->pin_dir, "s0", &f->err), 0);
 	assert_int_equal(xdp_id("s0"), 0);
 	assert_int_equal(xdp_id("br0"), before);
 	assert_int_equal(dp_attach(f->dp, "br0", MODE_AUTO, SLOT + 1, &upper, &f->err), 0);
 	assert_int_equal(xdp_id("br0"), before);
 	assert_int_equal(upper.mode, MODE_GENERIC);
 	attach(f, "s0", MODE_AUTO);
-	assert_int_equal(dp_detach(f->dp, "br0", &f->err), 0);
+	assert_int_equal(detach_stub(f->pin_dir, "br0", &f->err), 0);
 	assert_int_not_equal(xdp_id("s0"), 0);
 }
 
@@ -181,7 +181,7 @@ ATTACH_TEST(test_interface_vanishes_and_returns)
 	expect_seen(f, 20);
 
 	run("ip link del s0");
-	assert_int_equal(dp_detach(f->dp, "s0", &f->err), 0);
+	assert_int_equal(detach_stub(f->pin_dir, "s0", &f->err), 0);
 	assert_int_equal(dp_attachments(f->dp, all), 0);
 }
 

@@ -267,8 +267,8 @@ static void fill_table(struct target *t, const struct sl_limit *limit, const u64
 {
 	struct sl_way record = { 0 };
 	u64 now_ns = target_mono(t), bucket_state = 0;
-	u32 sets, i, which;
-	struct sl_set *table = target_dp(t)->ops->table(target_dp(t), &sets);
+	u32 sets = target_dp(t)->table_sets, i, which;
+	struct sl_set *table = target_dp(t)->table;
 
 	for (i = 0; i < SL_PRINTS; i++)
 		record = sl_record_add(record, SL_PRINT_MAX - i, 100, now_ns);
@@ -312,7 +312,7 @@ CASE_TEST(on_full_prefix)
 	rules = target_dp(t)->ops->rules(target_dp(t));
 	head = &rules->limits[0];
 	trigger = &rules->limits[rules->ban[head->ban].trigger];
-	target_dp(t)->ops->table(target_dp(t), &sets);
+	sets = target_dp(t)->table_sets;
 	do {
 		src.addr.hi = (0xc0000200ULL + ++i) << 32;
 		key = dp_source_key(rules, head, &src);

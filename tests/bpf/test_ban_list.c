@@ -57,7 +57,7 @@ TEST(restored)
 
 static u32 filter_bits(struct target *t)
 {
-	const struct sl_ban_filter *filter = target_dp(t)->ops->ban_filter(target_dp(t));
+	const struct sl_ban_filter *filter = target_dp(t)->ban_filter;
 	u32 bits = 0;
 
 	for (u32 i = 0; i < SL_BAN_FILTER_WORDS; i++)
@@ -86,7 +86,7 @@ CASE_TEST(expired)
 
 CASE_TEST(refiltered)
 {
-	struct sl_ban_filter *filter = target_dp(t)->ops->ban_filter(target_dp(t));
+	struct sl_ban_filter *filter = target_dp(t)->ban_filter;
 
 	case_policy(t, RULES);
 	get_banned(t, 0);

@@ -130,7 +130,7 @@ static void join_and_leave(struct fixture *f)
 	send_frames("p0", 100, 64, 0);
 	expect_both(f, 100, 100);
 
-	assert_int_equal(dp_detach(f->dp, "s0", &f->err), 0);
+	assert_int_equal(detach_stub(f->pin_dir, "s0", &f->err), 0);
 	send_frames("p0", 100, 64, 0);
 	expect_both(f, 100, 200);
 	attach(f, "s0", MODE_AUTO); /* to a free slot: its counters start afresh */
@@ -144,7 +144,7 @@ static void join_and_leave(struct fixture *f)
 	} else {
 		send_frames("p0", 100, 64, 0);
 		expect_both(f, 200, 400);
-		assert_int_equal(dp_detach(f->dp, "s0", &f->err), 0);
+		assert_int_equal(detach_stub(f->pin_dir, "s0", &f->err), 0);
 		assert_int_equal(neighbour_leave(), 0);
 		assert_false(is_dispatcher());
 	}

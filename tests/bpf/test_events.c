@@ -38,7 +38,7 @@ static void set_switch(struct target *t, u32 per_turn)
 {
 	struct dp *dp = target_dp(t);
 
-	dp->ops->event_switch(dp)->per_turn = per_turn;
+	dp->event_switch->per_turn = per_turn;
 	look(t);
 }
 

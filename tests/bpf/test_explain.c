@@ -226,7 +226,7 @@ static void stretch(struct target *t)
 
 	for (u32 i = 0; i < policy->limit_count; i++)
 		if (!strcmp(policy->limit[i].name, "stretch"))
-			dp->ops->elastic(dp)[rules->limits[i].slot] = (struct sl_elastic){
+			dp->elastic[rules->limits[i].slot] = (struct sl_elastic){
 				.scale = SCALE * SL_ELASTIC_ONE,
 				.inverse = (1ULL << 32) / (SCALE * SL_ELASTIC_ONE),
 				.valid_until_ns = ~0ULL,

@@ -40,10 +40,11 @@ static void read_stored(struct target *t, const u64 *key, u32 keys, struct store
 	struct dp *dp = target_dp(t);
 
 	memset(ret, 0, sizeof(*ret));
-	ret->table = dp->ops->table(dp, &ret->sets);
+	ret->table = dp->table;
+	ret->sets = dp->table_sets;
 	ret->table = copy_of(ret->table, ret->sets * sizeof(*ret->table));
-	ret->slots = copy_of(dp->ops->slots(dp), SL_LIMIT_IDS * sizeof(*ret->slots));
-	ret->state = *dp->ops->state(dp);
+	ret->slots = copy_of(dp->slots, SL_LIMIT_IDS * sizeof(*ret->slots));
+	ret->state = *dp->state;
 	ret->limit = calloc(SL_LIMIT_IDS, sizeof(*ret->limit));
 	for (u32 i = 0; i < SL_LIMIT_IDS; i++)
 		dp->ops->limit_stats(dp, i, &ret->limit[i]);
@@ -51,13 +52,13 @@ static void read_stored(struct target *t, const u64 *key, u32 keys, struct store
 		dp->ops->iface_stats(dp, i, &ret->iface[i]);
 	dp->ops->global_stats(dp, &ret->global);
 	assert_int_equal(dp->ops->hash_all(dp, DP_BANS, &ret->ban, &ret->bans), 0);
-	ret->filter = *dp->ops->ban_filter(dp);
-	ret->seen = copy_of(dp->ops->shadow_seen(dp), SL_LIMIT_IDS * sizeof(*ret->seen));
+	ret->filter = *dp->ban_filter;
+	ret->seen = copy_of(dp->shadow_seen, SL_LIMIT_IDS * sizeof(*ret->seen));
 	assert_int_equal(dp->ops->hash_all(dp, DP_PUSHES, &ret->push, &ret->pushes), 0);
-	ret->push_now = *dp->ops->push_now(dp);
+	ret->push_now = *dp->push_now;
 	ret->established =
-		copy_of(dp->ops->established(dp), SL_ESTABLISHED_SETS * sizeof(*ret->established));
-	ret->cpus = dp->ops->cpus(dp);
+		copy_of(dp->established, SL_ESTABLISHED_SETS * sizeof(*ret->established));
+	ret->cpus = dp->cpus;
 	ret->lease = calloc(keys * ret->cpus, sizeof(u64));
 	for (u32 i = 0; i < keys; i++)
 		dp->ops->lease(dp, key[i], &ret->lease[i * ret->cpus]);

@@ -63,7 +63,7 @@ struct combination {
 
 static void put_in_force(struct target *t, const struct combination *c)
 {
-	struct sl_elastic *elastic = target_dp(t)->ops->elastic(target_dp(t));
+	struct sl_elastic *elastic = target_dp(t)->elastic;
 	struct sl_elastic twice = { 0 };
 	char burst[32] = "";
 	u32 i;

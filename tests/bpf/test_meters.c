@@ -27,7 +27,7 @@ static const char *const accounting[] = { "exact", "percpu" };
 
 static u32 slot_of(struct target *t, const char *limit)
 {
-	const struct sl_limit_id_info *slots = target_dp(t)->ops->slots(target_dp(t));
+	const struct sl_limit_id_info *slots = target_dp(t)->slots;
 	u32 i;
 
 	for (i = 1; i < SL_LIMIT_IDS; i++)
@@ -78,7 +78,7 @@ CASE_TEST(soft_tags)
 
 static void scale(struct target *t, const char *limit, u32 percent, u64 valid_until_ns)
 {
-	struct sl_elastic *all = target_dp(t)->ops->elastic(target_dp(t));
+	struct sl_elastic *all = target_dp(t)->elastic;
 	u32 fixed = SL_ELASTIC_ONE / 100 * percent + SL_ELASTIC_ONE % 100 * percent / 100;
 
 	all[slot_of(t, limit)] =
@@ -101,7 +101,7 @@ CASE_TEST(elastic)
 			"  throttle: {elastic: 300%%, while: {cpu: 50%%}}}]\n",
 			algo, acc, i / 2 == 2 ? ", burst: 1000" : "");
 		for (k = 0; k < SL_LIMIT_IDS; k++)
-			target_dp(t)->ops->elastic(target_dp(t))[k] = (struct sl_elastic){ 0 };
+			target_dp(t)->elastic[k] = (struct sl_elastic){ 0 };
 		assert_in_range(case_send(t, SPEC(.src = A), 5000), 1000, 1010);
 		/* Until a time that has come: no more; until a later one: three times as much. */
 		scale(t, "e", 300, target_mono(t));
@@ -168,16 +168,16 @@ CASE_TEST(shadow_seen)
 		t,
 		"limits: [{name: w, algorithm: fixed-window, rate: 2 packets/h, mode: shadow}]\n");
 	slot = slot_of(t, "w");
-	assert_int_equal(dp_seen_estimate(&dp->ops->shadow_seen(dp)[slot]), 0);
+	assert_int_equal(dp_seen_estimate(&dp->shadow_seen[slot]), 0);
 	for (i = 0; i < 1000; i++) {
 		snprintf(src, sizeof(src), "10.0.%u.%u", i / 250, i % 250);
 		assert_int_equal(case_send(t, SPEC(.src = src), i < 400 ? 5 : 2), i < 400 ? 5 : 2);
 	}
 	assert_int_equal(case_counted(t, "w", SL_LV_SHADOW), 1200);
-	seen = dp_seen_estimate(&dp->ops->shadow_seen(dp)[slot]);
+	seen = dp_seen_estimate(&dp->shadow_seen[slot]);
 	assert_in_range(seen, 385, 415);
 	assert_int_equal(dp->ops->limit_stats_clear(dp, slot), 0);
-	assert_int_equal(dp_seen_estimate(&dp->ops->shadow_seen(dp)[slot]), 0);
+	assert_int_equal(dp_seen_estimate(&dp->shadow_seen[slot]), 0);
 }
 
 /* ------------------------------------------------------------------ a full table */
@@ -225,7 +225,7 @@ static void full_prefix(void **state)
 			rig_open_bpf(&rig, FULL_BUCKETS, true, 0);
 		else
 			rig_open_sim(&rig, FULL_BUCKETS, 2, 64);
-		rig.dp->ops->table(rig.dp, &sets);
+		sets = rig.dp->table_sets;
 		/* Those that find a place: their two packets pass, the third is refused. */
 		sources = (sets - sl_table_kept(sets)) * (SL_RECORDS * SL_PRINTS + 1);
 		open = fill_table(&rig, SL_FULL_OPEN);
@@ -264,8 +264,8 @@ static u64 counted(struct rig *rig, u32 meter, u32 src)
 /* Places in the table; those of one key where that is not 0. */
 static u32 places(struct rig *rig, u64 key)
 {
-	u32 sets, used = 0;
-	const struct sl_set *table = rig->dp->ops->table(rig->dp, &sets);
+	u32 sets = rig->dp->table_sets, used = 0;
+	const struct sl_set *table = rig->dp->table;
 
 	for (u32 i = 0; i < sets * SL_WAYS; i++) {
 		u64 seen = table[i / SL_WAYS].way[i % SL_WAYS].key;

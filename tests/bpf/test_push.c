@@ -89,7 +89,7 @@ CASE_TEST(ends_by_itself)
 		assert_int_equal(dp_pushes_expire(target_dp(t), target_mono(t) - 1), 0);
 		assert_int_equal(dp_pushes_expire(target_dp(t), target_mono(t)), 1);
 		assert_int_equal(pushes_there_are(t), 0);
-		assert_int_equal(target_dp(t)->ops->push_now(target_dp(t))->flags, 0);
+		assert_int_equal(target_dp(t)->push_now->flags, 0);
 	}
 }
 

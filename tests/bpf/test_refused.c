@@ -170,9 +170,9 @@ static void install(struct run *r, struct rig *rig)
 		.mono_ns = rig->now.mono_ns,
 		.utc_offset_ns = rig->utc_offset_ns,
 		.cpus = rig->cpus,
-		.seed = rig->dp->ops->state(rig->dp)->seed,
+		.seed = rig->dp->state->seed,
 		.generation = ++rig->generation,
-		.slots = rig->dp->ops->slots(rig->dp),
+		.slots = rig->dp->slots,
 		.local = &local,
 		.local_count = 1,
 		.session = &session,
@@ -204,7 +204,7 @@ static void scale(struct rig *rig, u32 percent, u64 until_ns)
 
 	for (u32 i = 0; i < SL_LIMITS_MAX; i++)
 		if (now->limits[i].elastic)
-			rig->dp->ops->elastic(rig->dp)[now->limits[i].slot] = value;
+			rig->dp->elastic[now->limits[i].slot] = value;
 	dp_epoch_raise(rig->dp);
 }
 
@@ -305,7 +305,7 @@ static void compare_pushes(struct run *r, u32 i)
 
 static void compare_counters(struct run *r)
 {
-	const struct sl_limit_id_info *ids = r->rig[0].dp->ops->slots(r->rig[0].dp);
+	const struct sl_limit_id_info *ids = r->rig[0].dp->slots;
 	struct sl_iface_stats all[2];
 	struct sl_limit_stats limit[2];
 
@@ -420,8 +420,8 @@ TEST(the_program_with_and_without_it)
 /* A bucket that is emptied behind the program's back. */
 static void empty_table(struct rig *rig)
 {
-	u32 sets;
-	struct sl_set *table = rig->dp->ops->table(rig->dp, &sets);
+	u32 sets = rig->dp->table_sets;
+	struct sl_set *table = rig->dp->table;
 
 	memset(table, 0, sets * sizeof(*table));
 }

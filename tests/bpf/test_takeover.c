@@ -43,12 +43,12 @@ TEST_WITH(test_survives_kill, setup, teardown)
 	expect_seen(f, 100);
 	assert_non_null(f->dp->ops->rules(f->dp));
 	assert_int_equal(f->dp->ops->rules(f->dp)->generation, 7);
-	seed = f->dp->ops->state(f->dp)->seed;
+	seed = f->dp->state->seed;
 	assert_true(seed.k0 && seed.k1);
 	attach(f, "s0", MODE_AUTO);
 	send_frames("p0", 100, 64, 0);
 	expect_seen(f, 200);
-	assert_int_equal(f->dp->ops->state(f->dp)->seed.k0, seed.k0);
+	assert_int_equal(f->dp->state->seed.k0, seed.k0);
 }
 
 /* The prefix maps in force are never those that an apply writes, over a restart as well. */
@@ -115,14 +115,11 @@ ATTACH_TEST(test_fallback_found_again)
 TEST_WITH(test_table_keeps_its_size, setup, teardown)
 {
 	struct fixture *f = begin(state);
-	u32 sets, again;
 
-	assert_non_null(f->dp->ops->table(f->dp, &sets));
-	assert_int_equal(sets, SL_TABLE_SETS(BUCKETS));
+	assert_int_equal(f->dp->table_sets, SL_TABLE_SETS(BUCKETS));
 	reopen(f); /* with twice as many */
-	assert_non_null(f->dp->ops->table(f->dp, &again));
-	assert_int_equal(again, sets);
-	assert_int_equal(f->dp->ops->state(f->dp)->table_sets, sets);
+	assert_int_equal(f->dp->table_sets, SL_TABLE_SETS(BUCKETS));
+	assert_int_equal(f->dp->state->table_sets, SL_TABLE_SETS(BUCKETS));
 }
 
 /*
@@ -151,7 +148,7 @@ ATTACH_TEST(test_other_version_is_replaced)
 	make_veth(1500);
 	apply(f, 1, 0);
 	attach(f, "s0", MODE_AUTO);
-	f->dp->ops->state(f->dp)->abi_version = SL_ABI_VERSION + 1;
+	f->dp->state->abi_version = SL_ABI_VERSION + 1;
 	expect_replaced(f);
 }
 
@@ -200,10 +197,10 @@ ATTACH_TEST(test_push_downs_are_found_again)
 
 	assert_int_equal(dp_push_put(f->dp, &push), 0);
 	assert_int_equal(dp_push_watch(f->dp, true), 0);
-	f->dp->ops->established(f->dp)[7].way[3] = 99;
+	f->dp->established[7].way[3] = 99;
 	reopen(f);
 	assert_int_equal(dp_push_watch(f->dp, true), 0);
-	assert_int_equal(f->dp->ops->established(f->dp)[7].way[3], 99);
+	assert_int_equal(f->dp->established[7].way[3], 99);
 	assert_int_equal(dp_pushes(f->dp, &found, &count), 0);
 	assert_int_equal(count, 1);
 	assert_memory_equal(found, &push, sizeof(push));

@@ -317,8 +317,7 @@ static void begin(struct run *r)
 	opened = r->bpf;
 	atexit(take_away);
 	/* The same sets for the same keys. */
-	target_dp(r->bpf)->ops->state(target_dp(r->bpf))->seed =
-		target_dp(r->sim)->ops->state(target_dp(r->sim))->seed;
+	target_dp(r->bpf)->state->seed = target_dp(r->sim)->state->seed;
 	if (target_policy(r->bpf, POLICY, &err))
 		goto fail;
 	if (dp_attach(target_dp(r->bpf), "s0", MODE_NATIVE, 0, &at, &err))

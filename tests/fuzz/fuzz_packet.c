@@ -87,7 +87,7 @@ static void set_up(void)
 		abort();
 	}
 	assert(!dp_sim_open(1024, CPUS, 16, &dp));
-	env.slots = dp->ops->slots(dp);
+	env.slots = dp->slots;
 	assert(!image_compile(policy, &env, &image, &err));
 	assert(!dp->ops->apply(dp, image, &err));
 	image_free(image);

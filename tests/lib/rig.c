@@ -192,9 +192,9 @@ struct sl_image *rig_install(struct rig *rig, const struct policy *policy)
 		.mono_ns = rig->now.mono_ns,
 		.utc_offset_ns = rig->utc_offset_ns,
 		.cpus = rig->cpus,
-		.seed = rig->dp->ops->state(rig->dp)->seed,
+		.seed = rig->dp->state->seed,
 		.generation = ++rig->generation,
-		.slots = rig->dp->ops->slots(rig->dp),
+		.slots = rig->dp->slots,
 	};
 	struct sl_err err = { .message = "" };
 	struct sl_image *image = NULL;

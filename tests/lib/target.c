@@ -164,7 +164,7 @@ u64 target_time(const struct target *t)
 
 void target_step_utc(struct target *t, s64 ns)
 {
-	dp_set_clock(t->dp, t->dp->ops->state(t->dp)->utc_offset_ns + ns);
+	dp_set_clock(t->dp, t->dp->state->utc_offset_ns + ns);
 }
 
 u64 target_utc(const struct target *t, u64 ns)
@@ -190,7 +190,7 @@ static void forget_bans(struct target *t)
 void target_reset(struct target *t)
 {
 	static const struct sl_err none;
-	struct sl_limit_id_info *slots = t->dp->ops->slots(t->dp);
+	struct sl_limit_id_info *slots = t->dp->slots;
 	struct sl_err err = none;
 	struct sl_set *table;
 	u32 sets, i;
@@ -203,7 +203,8 @@ void target_reset(struct target *t)
 	forget_bans(t);
 	dp_pushes_expire(t->dp, ~0ULL);
 	dp_push_watch(t->dp, false);
-	table = t->dp->ops->table(t->dp, &sets);
+	table = t->dp->table;
+	sets = t->dp->table_sets;
 	memset(table, 0, sets * sizeof(*table));
 	for (i = 1; i < SL_LIMIT_IDS; i++)
 		if (slots[i].state != SL_LIMIT_ID_FREE)
@@ -287,8 +288,8 @@ static void find_ban_lens(struct target *t, struct compile_env *env)
 /* As the daemon does it: compile against a copy of the slots, apply, store them, sweep. */
 static int apply_until(struct target *t, u64 revert_ns, struct sl_err *err)
 {
-	struct sl_state *state = t->dp->ops->state(t->dp);
-	struct sl_limit_id_info *slots = t->dp->ops->slots(t->dp);
+	struct sl_state *state = t->dp->state;
+	struct sl_limit_id_info *slots = t->dp->slots;
 	struct sl_limit_id_info *copy = malloc(SL_LIMIT_IDS * sizeof(*copy));
 	struct compile_env env = {
 		.mono_ns = t->base_ns + t->now_ns,
@@ -495,7 +496,7 @@ u64 target_count(struct target *t, u32 iface, enum sl_reason reason, enum sl_act
 
 int target_limit_stats(struct target *t, const char *limit, struct sl_limit_stats *ret)
 {
-	const struct sl_limit_id_info *slots = t->dp->ops->slots(t->dp);
+	const struct sl_limit_id_info *slots = t->dp->slots;
 	u32 i;
 
 	for (i = 1; i < SL_LIMIT_IDS; i++)

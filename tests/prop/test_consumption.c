@@ -89,7 +89,7 @@ static void lab_open(struct lab *lab, struct limit_def *limit)
 		struct node *node = &lab->node[i];
 
 		rig_open_sim(&node->rig, 1024, 4, 64);
-		node->rig.dp->ops->state(node->rig.dp)->seed = keys;
+		node->rig.dp->state->seed = keys;
 		assert_int_equal(dp_consumption_new(node->rig.dp, 64, &node->consumption), 0);
 		dp_consumption_nodes(node->consumption, NODES, SYNC_NS);
 		apply(lab, node, limit);
@@ -338,7 +338,7 @@ static void set_scales(struct lab *lab, const u32 percent[NODES])
 		u32 slot = dp->ops->rules(dp)->limits[0].slot;
 		u32 fixed = SL_ELASTIC_ONE * percent[n] / 100;
 
-		dp->ops->elastic(dp)[slot] =
+		dp->elastic[slot] =
 			(struct sl_elastic){ fixed, (u32)(((1ULL << 32) + fixed - 1) / fixed),
 					     ~0ULL };
 	}

@@ -64,7 +64,7 @@ static void fill_and_find(u8 on_full, u64 limit, u32 cost)
 	u32 sets, base = rng();
 
 	table_open(&rig, MILLION, SL_ALGO_FIXED_WINDOW, limit, on_full);
-	rig.dp->ops->table(rig.dp, &sets);
+	sets = rig.dp->table_sets;
 	assert_true(sets * sizeof(struct sl_set) <= 32000100);
 	one_packet(&frame);
 	for (u32 i = 0; i < MILLION; i++)
@@ -104,8 +104,8 @@ static u64 units_in_table(struct rig *rig)
 {
 	const struct sl_limit *limit = rig_limit(rig, 0);
 	u64 units = 0;
-	u32 sets;
-	const struct sl_set *table = rig->dp->ops->table(rig->dp, &sets);
+	u32 sets = rig->dp->table_sets;
+	const struct sl_set *table = rig->dp->table;
 
 	for (u32 i = 0; i < sets * SL_WAYS; i++) {
 		u64 bucket_state = table[i / SL_WAYS].way[i % SL_WAYS].bucket_state;

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "cli/doctor.h"
+#include "lib/array.h"
 
 #define GROUPS_MAX 64
 
@@ -214,7 +215,7 @@ static void say_who(const struct stat *st, char *buf, size_t size)
 
 void doctor_socket(const char *path, struct doctor_socket *ret)
 {
-	struct process *all = NULL, *grown, one;
+	struct process *all = NULL, one;
 	DIR *proc = opendir("/proc");
 	struct dirent *entry;
 	struct doctor_socket first = { .able = 0 }, is_unable;
@@ -225,11 +226,8 @@ void doctor_socket(const char *path, struct doctor_socket *ret)
 	while (proc && (entry = readdir(proc))) {
 		if (!isdigit((unsigned char)entry->d_name[0]) || !read_process(entry->d_name, &one))
 			continue;
-		grown = realloc(all, (count + 1) * sizeof(*all));
-		if (!grown)
+		if (append(all, count, one))
 			break;
-		all = grown;
-		all[count++] = one;
 	}
 	if (proc)
 		closedir(proc);

@@ -108,7 +108,7 @@ static void on_event(void *arg, const struct sl_event *raw)
 						   raw->len };
 	if (raw->limit_id)
 		snprintf(event.name, sizeof(event.name), "%.*s", SL_NAME_MAX - 1,
-			 dp->ops->slots(dp)[raw->limit_id].name);
+			 dp->slots[raw->limit_id].name);
 	event.reason = reason_name((enum sl_reason)raw->reason);
 	event.verdict = action_name((enum sl_action)raw->action);
 	event.packets = raw->weight;
@@ -209,7 +209,7 @@ static void begin_counting(const struct packet_host *host)
 	struct dp *dp = host->dp;
 
 	for (u32 slot = 0; slot < SL_LIMIT_IDS; slot++)
-		drops.counted[slot] = dp->ops->slots(dp)[slot].name[0] ? limit_drops(dp, slot) : 0;
+		drops.counted[slot] = dp->slots[slot].name[0] ? limit_drops(dp, slot) : 0;
 	reason_drops(host, &drops.counted[SL_LIMIT_IDS]);
 	if (dp->ops->event_stats(dp, &stats) == 0)
 		drops.missed = stats.limited[SL_EVENT_DROP] + stats.lost[SL_EVENT_DROP];
@@ -363,7 +363,7 @@ void observer_set_rate(struct daemon *d)
 
 	if (!d->running.observe || d->packets.absent)
 		return;
-	to = dp->ops->event_switch(dp);
+	to = dp->event_switch;
 	if (!to->per_turn && d->running.policy->events_rate && drops.looked)
 		begin_counting(&d->packets);
 	to->per_turn = per_turn(d->running.policy->events_rate);

@@ -3,12 +3,24 @@
 #ifndef SLUICE_BYTES_H
 #define SLUICE_BYTES_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 struct bytes {
 	const char *at;
 	size_t len;
 };
+
+static inline bool bytes_same(struct bytes a, struct bytes b)
+{
+	return a.len == b.len && (!a.len || !memcmp(a.at, b.at, a.len));
+}
+
+static inline bool bytes_equal(struct bytes bytes, const char *text)
+{
+	return bytes_same(bytes, (struct bytes){ text, strlen(text) });
+}
 
 /* What may stand around a header's value (RFC 9110, 5.6.3). */
 static inline int is_blank(char c)

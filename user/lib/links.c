@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "lib/array.h"
 #include "lib/rtnetlink.h"
 
 /* The kernel nests no deeper than 8; this also ends the recursion at a ring. */
@@ -125,14 +126,11 @@ static void read_link(const struct nlmsghdr *message, struct link *ret)
 static int add(const struct nlmsghdr *message, void *arg)
 {
 	struct links *links = arg;
-	struct link *grown = links->all;
+	struct link *grown;
 
 	if (message->nlmsg_type != RTM_NEWLINK)
 		return 0;
-	/* Room for 16, 32, 64... */
-	if (links->count < 16 ? !links->count : !(links->count & (links->count - 1)))
-		grown = realloc(grown,
-				(links->count < 16 ? 16 : links->count * 2) * sizeof(*grown));
+	grown = array_grow(links->all, links->count, sizeof(*grown));
 	if (!grown)
 		return -ENOMEM;
 	links->all = grown;

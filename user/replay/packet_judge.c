@@ -37,7 +37,7 @@ static int compile(struct packet_judge *judge, struct sl_err *err)
 {
 	/* All addresses: failsafe ports are then those of any destination. */
 	static const struct sl_prefix local[] = { { .family = SL_V4 }, { .family = SL_V6 } };
-	struct sl_state *state = judge->dp->ops->state(judge->dp);
+	struct sl_state *state = judge->dp->state;
 	char(*names)[16] = calloc(SL_IFACES_MAX, sizeof(*names));
 	struct compile_env env = {
 		.mono_ns = JUDGE_BEGIN_NS,
@@ -47,7 +47,7 @@ static int compile(struct packet_judge *judge, struct sl_err *err)
 		.generation = 1,
 		.local = local,
 		.local_count = ARRAY_SIZE(local),
-		.slots = judge->dp->ops->slots(judge->dp),
+		.slots = judge->dp->slots,
 	};
 	int r;
 

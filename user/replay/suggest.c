@@ -340,7 +340,7 @@ static void write_rules(const struct suggest *suggest, const u64 *rate, const ch
 			continue;
 		for (u32 k = 0; k < i; k++)
 			again |= rate[k] && next_key(&suggest->group[k], path, &other) &&
-				 other.len == key.len && !memcmp(other.at, key.at, key.len);
+				 bytes_same(other, key);
 		if (again)
 			continue;
 		fprintf(out, "%*s- key: %.*s\n", indent + 2, "", (int)key.len, key.at);

@@ -53,7 +53,7 @@ int quotas_new(u64 entries, struct quotas **ret)
 
 	if (!quotas)
 		return -ENOMEM;
-	entries = entries < ENTRIES_MIN ? ENTRIES_MIN : quota_min(entries, SL_BIT(31));
+	entries = entries < ENTRIES_MIN ? ENTRIES_MIN : min_u64(entries, SL_BIT(31));
 	quotas->sets = (entries + QUOTA_WAYS - 1) / QUOTA_WAYS;
 	quotas->set = calloc(quotas->sets, sizeof(*quotas->set));
 	quotas->due_ns = malloc(quotas->sets * sizeof(*quotas->due_ns));
@@ -428,7 +428,7 @@ u64 quota_entry_unflushed(const struct quota_entry *e)
 	u64 more = (u64)e->requested + e->unflushed + e->flushing + e->spent + e->spent_sent +
 		   e->lost + e->restored;
 
-	return quota_less(more, e->refunded);
+	return less(more, e->refunded);
 }
 
 u64 quota_unflushed(const struct quotas *quotas, u64 key)

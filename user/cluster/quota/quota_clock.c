@@ -18,8 +18,7 @@
 
 static u64 drift(const struct quota_clock *clock, u64 mono_ns)
 {
-	return quota_less(mono_ns, __atomic_load_n(&clock->at_ns, __ATOMIC_RELAXED)) /
-	       DRIFT_DIVISOR;
+	return less(mono_ns, __atomic_load_n(&clock->at_ns, __ATOMIC_RELAXED)) / DRIFT_DIVISOR;
 }
 
 u64 quota_store_ns(const struct quotas *quotas, struct sl_now now)

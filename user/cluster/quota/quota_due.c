@@ -35,7 +35,7 @@ static u32 pace_allows(struct quota_pace *pace, u32 max, u64 now_ns)
 
 	if (!pace->slow)
 		return max;
-	pace->tokens += quota_less(now_ns, pace->at_ns) / 1e9 * pace->rate;
+	pace->tokens += less(now_ns, pace->at_ns) / 1e9 * pace->rate;
 	pace->at_ns = now_ns;
 	if (pace->tokens > most)
 		pace->tokens = most;
@@ -134,7 +134,7 @@ static u64 when_us(const struct quota_entry *e, u64 hits, u64 store_ns, u64 now_
 {
 	u64 all_ns = drain_ns(e, hits);
 
-	return quota_less(store_ns, quota_less(all_ns, quota_less(e->empty_ns, now_ns))) / 1000;
+	return less(store_ns, less(all_ns, less(e->empty_ns, now_ns))) / 1000;
 }
 
 /*
@@ -148,11 +148,11 @@ static u64 left_of_outage(const struct quotas *quotas, const struct quota_entry 
 {
 	u64 after_ns = quota_empty_ns(quotas, e, now) + drain_ns(e, e->unflushed);
 
-	due->empty_ns = quota_max(e->empty_ns, after_ns);
+	due->empty_ns = max_u64(e->empty_ns, after_ns);
 	if (!(e->flags & QUOTA_RETRY))
 		return e->unflushed;
-	return quota_min(e->unflushed, ceil(quota_less(due->empty_ns, now.mono_ns) / 1e3 /
-					    quota_interval_us(&e->def)));
+	return min_u64(e->unflushed,
+		       ceil(less(due->empty_ns, now.mono_ns) / 1e3 / quota_interval_us(&e->def)));
 }
 
 /* empty_ns after a failed flush: new charges, if any, came after those of the flush. */
@@ -160,7 +160,7 @@ static u64 empty_after(const struct quota_entry *e, const struct quota_due *due)
 {
 	if (e->consistency == CONSISTENCY_WRITE_BACK)
 		return QUOTA_NEVER / 2;
-	return quota_max(due->empty_ns + drain_ns(e, e->unflushed), e->empty_ns);
+	return max_u64(due->empty_ns + drain_ns(e, e->unflushed), e->empty_ns);
 }
 
 /*
@@ -182,14 +182,14 @@ static bool fill_flush(const struct quotas *quotas, struct quota_entry *e, struc
 		/* By the last reply it was not empty before that. Redis may have lost it. */
 		due->bucket.window = when_us(e, hits, store_ns, now.mono_ns);
 		if (due->bucket.window < e->own)
-			due->bucket.window = quota_min(e->own, store_ns / 1000);
+			due->bucket.window = min_u64(e->own, store_ns / 1000);
 		e->empty_ns = 0;
 	}
 	if (hits && quota_is_bucket(&e->def) && e->consistency == CONSISTENCY_WRITE_BACK) {
 		u64 most = quota_capacity(&e->def) +
 			   2 * e->every_ns / 1e3 / quota_interval_us(&e->def);
 
-		hits = quota_min(hits, most);
+		hits = min_u64(hits, most);
 		due->bucket.debt = SL_BIT(40);
 	}
 	due->bucket.cost = hits;
@@ -297,7 +297,7 @@ static u32 due_of_set(struct quotas *quotas, u32 index, struct quota_due *ret, u
 				continue;
 			}
 		}
-		next = quota_min(next, e->due_ns);
+		next = min_u64(next, e->due_ns);
 	}
 	__atomic_store_n(&quotas->due_ns[index], next, __ATOMIC_RELAXED);
 	quota_unlock(&set->lock);
@@ -324,7 +324,7 @@ u32 quotas_due(struct quotas *quotas, struct quota_due *ret, u32 max, struct sl_
 			count += due_of_set(quotas, index, &ret[count], max - count, &retries, now);
 			at = __atomic_load_n(&quotas->due_ns[index], __ATOMIC_RELAXED);
 		}
-		next = quota_min(next, at);
+		next = min_u64(next, at);
 		if (count == max) {
 			next = now.mono_ns;
 			break;
@@ -410,8 +410,7 @@ static void go_on(struct quotas *quotas, struct quota_set *set, struct quota_ent
 	u64 at_ns = now_ns, retry_ns = e->every_ns;
 
 	if (!ok) {
-		retry_ns =
-			retry_ns < RETRY_MIN_NS ? RETRY_MIN_NS : quota_min(retry_ns, RETRY_MAX_NS);
+		retry_ns = retry_ns < RETRY_MIN_NS ? RETRY_MIN_NS : min_u64(retry_ns, RETRY_MAX_NS);
 		at_ns = quota_phase(key, retry_ns, now_ns + retry_ns / 2);
 	}
 	if (e->late | e->refunded | e->lost | e->refused)

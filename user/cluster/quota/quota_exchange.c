@@ -74,7 +74,7 @@
 
 void quota_count_demand(struct quota_entry *e, u64 cost, u64 now_ns)
 {
-	u64 passed = quota_less(now_ns, e->period_ns);
+	u64 passed = less(now_ns, e->period_ns);
 
 	if (passed >= e->every_ns) {
 		bool next = passed < 2 * e->every_ns;
@@ -94,7 +94,7 @@ void quota_count_demand(struct quota_entry *e, u64 cost, u64 now_ns)
  * lease. */
 static double recent_demand(const struct quota_entry *e, u64 now_ns)
 {
-	double passed = (double)quota_less(now_ns, e->period_ns) / e->every_ns;
+	double passed = (double)less(now_ns, e->period_ns) / e->every_ns;
 	double requests = e->requests, before = e->requests_before;
 	double demand = e->demand, demand_before = e->demand_before;
 
@@ -113,7 +113,7 @@ u64 quota_target(const struct quota_entry *e, u64 now_ns)
 {
 	double demand = recent_demand(e, now_ns);
 
-	return demand ? quota_min(demand * 3 / 2 + 1, WANT_MAX) : 0;
+	return demand ? min_u64(demand * 3 / 2 + 1, WANT_MAX) : 0;
 }
 
 /* The most that a node holds of any limit for `rounds` round trips; charge.lua has the quarter,
@@ -122,7 +122,7 @@ static u64 rounds_max(const struct quotas *quotas, const struct spec_def *def, u
 {
 	u64 us = rounds * quotas->deadline_ns / 1000;
 
-	return quota_min(us / quota_interval_us(def), quota_capacity(def) / 4);
+	return min_u64(us / quota_interval_us(def), quota_capacity(def) / 4);
 }
 
 /*
@@ -137,7 +137,7 @@ static double demand_of_rounds(const struct quotas *quotas, const struct quota_e
 	if (!e->round_us)
 		return 0;
 	if (!e->requests_before && now_ns < e->period_ns + since_ns)
-		since_ns = quota_less(now_ns, e->period_ns) + round_ns;
+		since_ns = less(now_ns, e->period_ns) + round_ns;
 	return fmin(recent_demand(e, now_ns) * rounds * round_ns / since_ns,
 		    rounds_max(quotas, &e->def, rounds));
 }
@@ -156,7 +156,7 @@ void quota_schedule_lease(struct quotas *quotas, struct quota_set *set, struct q
 			  u64 now_ns)
 {
 	u64 before_ns = e->every_ns / 4, rounds_ns = REFILL_ROUNDS * e->round_us * 1000ULL;
-	u64 at_ns = quota_less(e->until_ns, quota_max(before_ns, rounds_ns));
+	u64 at_ns = less(e->until_ns, max_u64(before_ns, rounds_ns));
 
 	/*
 	 * Earlier if little is left, but a grant smaller than requested does not make it earlier.
@@ -165,7 +165,7 @@ void quota_schedule_lease(struct quotas *quotas, struct quota_set *set, struct q
 	if (e->credit < demand_of_rounds(quotas, e, REFILL_ROUNDS, now_ns))
 		at_ns = now_ns;
 	else if (e->credit < quota_target(e, now_ns) / 3)
-		at_ns = quota_min(at_ns, e->renewed_ns + e->every_ns / 8);
+		at_ns = min_u64(at_ns, e->renewed_ns + e->every_ns / 8);
 	quota_schedule(quotas, set, e, at_ns > now_ns ? at_ns : now_ns);
 }
 
@@ -173,8 +173,7 @@ void quota_flush_lease(const struct quotas *quotas, struct quota_entry *e,
 		       struct cluster_store_bucket *bucket, bool end, struct sl_now now)
 {
 	u64 refunded_ns = e->until_ns + e->every_ns / 3 + STORE_GRACE_US * 1000;
-	u64 drained_ns =
-		quota_less(now.mono_ns, quota_max(refunded_ns, quota_empty_ns(quotas, e, now)));
+	u64 drained_ns = less(now.mono_ns, max_u64(refunded_ns, quota_empty_ns(quotas, e, now)));
 	bool gone = quota_is_window(&e->def) &&
 		    quota_window(e, quota_store_ns(quotas, now)) != e->lease_window;
 
@@ -202,7 +201,7 @@ void quota_request_lease(const struct quotas *quotas, struct quota_entry *e,
 			 struct cluster_store_bucket *bucket, u64 target, u64 now_ns)
 {
 	if (!(e->flags & QUOTA_LEASING))
-		bucket->want = quota_less(target, e->credit);
+		bucket->want = less(target, e->credit);
 	if (bucket->want)
 		e->flags |= QUOTA_LEASING;
 	/* Rounded down: small limits have no units for that. */
@@ -283,7 +282,7 @@ static void note_quota(const struct quotas *quotas, struct quota_entry *e, doubl
 static void learn_window(struct quotas *quotas, struct quota_set *set, struct quota_entry *e,
 			 const struct cluster_store_state *state, u64 charged, struct sl_now now)
 {
-	u64 least = quota_less(e->own + charged, e->refunding);
+	u64 least = less(e->own + charged, e->refunding);
 
 	if (!state->window && e->own && state->before < e->own_window &&
 	    quota_window(e, quota_store_ns(quotas, now)) == e->own_window) {
@@ -352,11 +351,11 @@ static void learn_log(struct quotas *quotas, struct quota_set *set, struct quota
 	e->own += charged;
 	if (!newer)
 		return;
-	least = quota_less(e->own + e->own_window, e->refunding);
+	least = less(e->own + e->own_window, e->refunding);
 	if (state->own < least && e->count_all && state->used >= quota_capacity(&e->def)) {
 		/* Refused ones, here or elsewhere, took the place of older charges. */
-		e->own = quota_min(e->own, state->own);
-		e->own_window = quota_min(e->own_window, state->own - e->own);
+		e->own = min_u64(e->own, state->own);
+		e->own_window = min_u64(e->own_window, state->own - e->own);
 	} else if (state->own < least) {
 		note_lost(quotas, set, e, least - state->own, now);
 		e->own = charged;
@@ -376,7 +375,7 @@ static u64 unnoticed_us(const struct quotas *quotas, const struct quota_entry *e
 	u64 nodes = __atomic_load_n(&quotas->nodes, __ATOMIC_RELAXED);
 	u64 capacity = quota_capacity(&e->def);
 	u64 least = rounds_max(quotas, &e->def, HELD_ROUNDS);
-	u64 held = quota_min(capacity / 8 + nodes * least, capacity * 3 / 10);
+	u64 held = min_u64(capacity / 8 + nodes * least, capacity * 3 / 10);
 
 	if (e->consistency != CONSISTENCY_LEASE)
 		return ROUNDED_US;
@@ -400,7 +399,7 @@ static u64 expected_us(const struct quota_entry *e, const struct cluster_store_b
 	u64 own_us = e->own > received_us ? e->own : 0, begin_us = store_us;
 
 	if (bucket->kind == CLUSTER_STORE_FORCE && bucket->window)
-		begin_us = quota_min(bucket->window, store_us);
+		begin_us = min_u64(bucket->window, store_us);
 	return (own_us > begin_us ? own_us : begin_us) + here_us;
 }
 
@@ -422,7 +421,7 @@ static void learn_bucket(struct quotas *quotas, struct quota_set *set, struct qu
 {
 	double interval = quota_interval_us(&e->def), capacity = quota_capacity(&e->def);
 	u64 used_us = bucket->state.used / 1000, here_us = charged * interval;
-	u64 was_us = quota_less(e->own, store_us);
+	u64 was_us = less(e->own, store_us);
 	u64 mark_us = expected_us(e, bucket, here_us, store_us, received_us), lost_us;
 	/* A debt that was cut off does not show the earlier state of the bucket. */
 	bool cut =
@@ -438,12 +437,11 @@ static void learn_bucket(struct quotas *quotas, struct quota_set *set, struct qu
 	}
 	/* A restore is not demand. */
 	if (!bucket->restored)
-		note_quota(quotas, e, charged + bucket->spent,
-			   quota_less(used_us, was_us) / interval);
+		note_quota(quotas, e, charged + bucket->spent, less(used_us, was_us) / interval);
 	/* A single node sends all refunds: they made the bucket empty earlier by at most this. */
 	if (alone)
-		mark_us = quota_less(mark_us, e->refunding * interval);
-	lost_us = quota_less(mark_us, store_us + used_us);
+		mark_us = less(mark_us, e->refunding * interval);
+	lost_us = less(mark_us, store_us + used_us);
 	if (e->own && !cut && !refunded_there && !e->lost && lost_us > unnoticed_us(quotas, e)) {
 		mark_lost(e, mark_us);
 		note_lost(quotas, set, e, whole_requests(lost_us / interval), now);
@@ -467,12 +465,12 @@ bool quota_may_be_lost(const struct quotas *quotas, const struct quota_entry *e,
 void quota_report_refused(const struct quotas *quotas, struct quota_entry *e,
 			  struct cluster_store_bucket *bucket, struct sl_now now)
 {
-	u64 ago_ns = quota_less(now.mono_ns, e->refused_ns);
+	u64 ago_ns = less(now.mono_ns, e->refused_ns);
 
 	if (!e->refused)
 		return;
 	bucket->refused = e->refused;
-	bucket->refused_us = quota_less(quota_store_ns(quotas, now), ago_ns) / 1000;
+	bucket->refused_us = less(quota_store_ns(quotas, now), ago_ns) / 1000;
 	quota_add(&e->refused_sent, e->refused);
 	e->refused = 0;
 }
@@ -490,8 +488,8 @@ void quota_restore(const struct quotas *quotas, struct quota_entry *e,
 	e->lost = 0;
 	if (quota_is_bucket(&e->def)) {
 		bucket->window = e->own_mark;
-		hits = quota_min(hits, whole_requests(quota_less(e->own_mark, store_ns / 1000) /
-						      quota_interval_us(&e->def)));
+		hits = min_u64(hits, whole_requests(less(e->own_mark, store_ns / 1000) /
+						    quota_interval_us(&e->def)));
 	} else {
 		if (quota_is_window(&e->def)) {
 			if (quota_window(e, store_ns) != e->own_window)
@@ -513,9 +511,9 @@ void quota_settle(struct quotas *quotas, struct quota_set *set, struct quota_ent
 	if (bucket->kind == CLUSTER_STORE_REFUND) {
 		quota_sub(&e->refunding, bucket->cost);
 		if (log)
-			e->own_window = quota_less(e->own_window, quota_less(bucket->cost, e->own));
+			e->own_window = less(e->own_window, less(bucket->cost, e->own));
 		if (log || (!done && quota_is_window(&e->def)))
-			e->own = quota_less(e->own, bucket->cost);
+			e->own = less(e->own, bucket->cost);
 		if (!done)
 			e->refunded_us = quota_store_latest_ns(quotas, now) / 1000;
 	}
@@ -555,7 +553,7 @@ u64 quota_undecided(const struct quotas *quotas, u64 key)
 
 	if (!e)
 		return 0;
-	undecided = quota_less(e->requested, e->overdue);
+	undecided = less(e->requested, e->overdue);
 	quota_unlock(&set->lock);
 	return undecided;
 }
@@ -608,7 +606,7 @@ static void note_restore(struct quota_entry *e, const struct cluster_store_bucke
 	u64 end_us = store_us + bucket->state.used / 1000;
 
 	if (bucket->restored && store_us > e->restored_us &&
-	    quota_less(end_us, charged * quota_interval_us(&e->def)) <= bucket->window + ROUNDED_US)
+	    less(end_us, charged * quota_interval_us(&e->def)) <= bucket->window + ROUNDED_US)
 		e->restored_us = store_us;
 }
 
@@ -650,7 +648,7 @@ void quotas_set_deadline(struct quotas *quotas, u64 deadline_ns)
 static void learn_round(const struct quotas *quotas, struct quota_entry *e,
 			const struct cluster_store_bucket *bucket, struct sl_now now)
 {
-	u64 us = quota_min(quota_less(now.mono_ns, bucket->sent_ns), quotas->deadline_ns) / 1000;
+	u64 us = min_u64(less(now.mono_ns, bucket->sent_ns), quotas->deadline_ns) / 1000;
 
 	e->round_us = e->round_us ? (7 * e->round_us + us) / 8 : us;
 }
@@ -678,7 +676,7 @@ void quota_learn(struct quotas *quotas, struct quota_set *set, struct quota_entr
 	/* A reply of the same microsecond may be from before the refund. */
 	if (bucket->kind == CLUSTER_STORE_REFUND && request->now_us == received_us &&
 	    quota_is_window(&e->def) && bucket->state.window == e->own_window)
-		e->own = quota_min(e->own, bucket->state.own);
+		e->own = min_u64(e->own, bucket->state.own);
 	if (bucket->kind == CLUSTER_STORE_REFUND && request->now_us > e->refunded_us)
 		e->refunded_us = request->now_us;
 	if (algorithm_is_log(e->def.algo))
@@ -719,7 +717,7 @@ void quota_prepare(struct quotas *quotas, const struct quota_ref *ref,
 		 * A retry of what was refused here: what was admitted and not flushed still counts.
 		 */
 		if (e->consistency == CONSISTENCY_WRITE_BACK)
-			bucket->hold += quota_less((u64)e->unflushed + e->flushing, e->refunded);
+			bucket->hold += less((u64)e->unflushed + e->flushing, e->refunded);
 		quota_add(&e->requested, bucket->cost);
 		if (e->consistency == CONSISTENCY_LEASE && bucket->cost) {
 			quota_flush_lease(quotas, e, bucket, quota_lease_over(quotas, e, now), now);

@@ -18,6 +18,7 @@
 #include <pthread.h>
 
 #include "cluster/quota/quota.h"
+#include "lib/whole.h"
 #include "limiter/algorithm.h"
 
 #define QUOTA_WAYS 7
@@ -136,30 +137,15 @@ struct quotas {
 	struct quota_overshoot *overshoot; /* OVERSHOOT_RULES */
 };
 
-static inline u64 quota_min(u64 a, u64 b)
-{
-	return a < b ? a : b;
-}
-
-static inline u64 quota_max(u64 a, u64 b)
-{
-	return a > b ? a : b;
-}
-
-static inline u64 quota_less(u64 a, u64 b)
-{
-	return a > b ? a - b : 0;
-}
-
 static inline void quota_add(u32 *count, u64 more)
 {
-	*count = quota_min(*count + more, QUOTA_COUNT_MAX);
+	*count = min_u64(*count + more, QUOTA_COUNT_MAX);
 }
 
 /* Subtracts up to `less`; returns the rest. */
 static inline u64 quota_sub(u32 *count, u64 less)
 {
-	u64 taken = quota_min(*count, less);
+	u64 taken = min_u64(*count, less);
 
 	*count -= taken;
 	return less - taken;
@@ -226,7 +212,7 @@ u64 quota_store_latest_ns(const struct quotas *quotas, struct sl_now now);
 static inline u64 quota_empty_ns(const struct quotas *quotas, const struct quota_entry *e,
 				 struct sl_now now)
 {
-	return quota_less(now.mono_ns + e->own * 1000, quota_store_ns(quotas, now));
+	return less(now.mono_ns + e->own * 1000, quota_store_ns(quotas, now));
 }
 void quota_clock_update(struct quotas *quotas, u64 sent_ns, struct sl_now answered, u64 store_us);
 /* Publishes the offset again: this node's UTC may have stepped. */

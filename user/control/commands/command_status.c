@@ -76,7 +76,7 @@ static json_t *prices_to_json(struct commands *ctx)
 	json_t *prices = json_array();
 	u32 sets;
 
-	ctx->running->packets->dp->ops->table(ctx->running->packets->dp, &sets);
+	sets = ctx->running->packets->dp->table_sets;
 	for (size_t i = 0; i < count; i++) {
 		struct table_price price = table_price(sets, view[i].limit);
 

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/array.h"
+
 int listing_begin(const struct command_request *request, struct listing *ret, struct sl_err *err)
 {
 	memset(ret, 0, sizeof(*ret));
@@ -51,6 +53,8 @@ bool listing_pass(struct listing *listing)
 
 bool listing_wants(struct listing *listing, const struct sl_prefix *prefix)
 {
+	struct listing_row *row;
+
 	if ((listing->has_after && sl_prefix_compare(prefix, &listing->after) <= 0) ||
 	    (listing->cut && sl_prefix_compare(prefix, &listing->last) > 0) || listing->failed)
 		return false;
@@ -60,16 +64,11 @@ bool listing_wants(struct listing *listing, const struct sl_prefix *prefix)
 			cut(listing);
 		return false;
 	}
-	if (listing->count == listing->room) {
-		size_t room = listing->room ? 2 * listing->room : 64;
-		struct listing_row *row = reallocarray(listing->row, room, sizeof(*row));
-
-		listing->failed = !row;
-		if (!row)
-			return false;
-		listing->row = row;
-		listing->room = room;
-	}
+	row = array_grow(listing->row, listing->count, sizeof(*row));
+	listing->failed = !row;
+	if (!row)
+		return false;
+	listing->row = row;
 	listing->row[listing->count] = (struct listing_row){ *prefix, listing->count, NULL };
 	return true;
 }

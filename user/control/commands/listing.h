@@ -31,7 +31,7 @@ struct listing {
 		size_t order; /* of rows of one prefix */
 		json_t *json;
 	} * row;
-	size_t count, room; /* of keys, then of rows */
+	size_t count; /* of keys, then of rows */
 };
 
 /* Reads "after". 0, or -EINVAL with err. */

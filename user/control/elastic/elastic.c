@@ -182,8 +182,7 @@ static void read_input(const struct scales *scales, const struct throttle_def *t
  */
 static void publish(struct scales *scales, u32 slot, struct sl_elastic value)
 {
-	struct sl_elastic *all =
-		scales->running->packets->dp->ops->elastic(scales->running->packets->dp);
+	struct sl_elastic *all = scales->running->packets->dp->elastic;
 	u64 word, before;
 
 	memcpy(&word, &value, sizeof(word));

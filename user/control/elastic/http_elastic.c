@@ -16,6 +16,7 @@
 #include "control/elastic/elastic.h"
 #include "control/elastic/load_signal.h"
 #include "counters/counters.h"
+#include "lib/array.h"
 #include "request/engine/engine.h"
 #include "request/rules/rule.h"
 
@@ -69,13 +70,10 @@ static struct http_elastic_limit *scale_find_or_add(struct http_elastic *all, u6
 
 	if (limit)
 		return limit;
-	limit = reallocarray(all->limit, all->count + 1, sizeof(*limit));
-	if (!limit)
+	if (append(all->limit, all->count,
+		   (struct http_elastic_limit){ .rule_id = rule_id, .number = number }))
 		return NULL;
-	all->limit = limit;
-	limit += all->count++;
-	*limit = (struct http_elastic_limit){ .rule_id = rule_id, .number = number };
-	return limit;
+	return &all->limit[all->count - 1];
 }
 
 static void publish_scale(struct scales *scales, struct rule_limit *limit, double scale)

@@ -10,6 +10,7 @@
 #include "control/elastic/scales.h"
 #include "control/elastic/http_elastic.h"
 #include "control/elastic/load_source.h"
+#include "lib/array.h"
 #include "lib/units.h"
 
 static bool uses(const struct limit_def *def, const char *name)
@@ -46,17 +47,15 @@ static struct load_signal *find(const struct scales *scales, const char *name)
 /* The entry of a name; a new name reuses the entry of one that no rule uses any more. */
 static struct load_signal *place(struct scales *scales, const char *name)
 {
-	struct load_signal *at = find(scales, name), *more;
+	struct load_signal *at = find(scales, name);
 
 	for (size_t i = 0; !at && i < scales->load_signal_count; i++)
 		if (!is_used(scales, scales->signal[i].name))
 			at = &scales->signal[i];
 	if (!at) {
-		more = reallocarray(scales->signal, scales->load_signal_count + 1, sizeof(*more));
-		if (!more)
+		if (append(scales->signal, scales->load_signal_count, (struct load_signal){ 0 }))
 			return NULL;
-		scales->signal = more;
-		at = &more[scales->load_signal_count++];
+		at = &scales->signal[scales->load_signal_count - 1];
 	}
 	memset(at, 0, sizeof(*at));
 	strncpy(at->name, name, sizeof(at->name) - 1);

@@ -39,8 +39,7 @@ struct consumption {
 /* The data path's time. */
 static struct sl_now consumption_now(const struct nodes *nodes)
 {
-	return clock_now(nodes->running->packets->dp->ops->state(nodes->running->packets->dp)
-				 ->utc_offset_ns);
+	return clock_now(nodes->running->packets->dp->state->utc_offset_ns);
 }
 
 /* ------------------------------------------------------------------ start and end */
@@ -48,8 +47,7 @@ static struct sl_now consumption_now(const struct nodes *nodes)
 /* The seed is pinned with the table, so a restart keeps the bucket keys. */
 static int take_seed(struct nodes *nodes, struct sl_err *err)
 {
-	struct sl_seed *seed =
-		&nodes->running->packets->dp->ops->state(nodes->running->packets->dp)->seed;
+	struct sl_seed *seed = &nodes->running->packets->dp->state->seed;
 	struct cluster_keys keys;
 	int r = cluster_keys_read(nodes->running->file->cluster->secret_file, &keys, err);
 

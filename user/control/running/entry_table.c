@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/array.h"
+
 void entry_table_init(struct entry_table *table)
 {
 	memset(table, 0, sizeof(*table));
@@ -80,20 +82,17 @@ static int grow_heads(struct entry_table *table)
 /* A place for one more; HELD_NONE: no memory. */
 static u32 take_place(struct entry_table *table)
 {
-	u32 at = table->free, room = table->room ? 2 * table->room : 256;
+	u32 at = table->free;
 	struct held *held;
 
 	if (at != HELD_NONE) {
 		table->free = table->held[at].next;
 		return at;
 	}
-	if (table->count == table->room) {
-		held = realloc(table->held, room * sizeof(*held));
-		if (!held)
-			return HELD_NONE;
-		table->held = held;
-		table->room = room;
-	}
+	held = array_grow(table->held, table->count, sizeof(*held));
+	if (!held)
+		return HELD_NONE;
+	table->held = held;
 	return table->count++;
 }
 

@@ -32,11 +32,11 @@ struct held {
 
 struct entry_table {
 	struct held *held;
-	u32 count, room; /* places used so far, and that there are */
-	u32 free;	 /* the first free place below count, or HELD_NONE */
-	u32 live;	 /* entries */
-	u32 *head;	 /* by hash: the first, or HELD_NONE */
-	u32 heads;	 /* a power of two, or 0 */
+	u32 count; /* places used so far */
+	u32 free;  /* the first free place below count, or HELD_NONE */
+	u32 live;  /* entries */
+	u32 *head; /* by hash: the first, or HELD_NONE */
+	u32 heads; /* a power of two, or 0 */
 	char name[ORIGINS_MAX][ENTRY_ORIGIN_MAX];
 	u32 of_origin[ORIGINS_MAX][LIST_KIND_COUNT];
 	u32 names; /* numbers given away, from 0 on */

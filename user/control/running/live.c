@@ -197,12 +197,9 @@ static int attach(const json_t *op, struct policy *policy, struct sl_err *err)
 		return sl_err_set(err, EINVAL, "an interface's name has 1 to %zu characters",
 				  sizeof(def->name) - 1);
 	if (!def) {
-		def = reallocarray(policy->interface, policy->interface_count + 1, sizeof(*def));
-		if (!def)
+		if (append(policy->interface, policy->interface_count, (struct interface_def){ 0 }))
 			return sl_err_no_memory(err);
-		policy->interface = def;
-		def += policy->interface_count++;
-		memset(def, 0, sizeof(*def));
+		def = &policy->interface[policy->interface_count - 1];
 		strcpy(def->name, ifname);
 	}
 	def->mode = mode;

@@ -61,7 +61,7 @@ static bool has_name(const struct sl_limit_id_info *slots, const char *name)
  */
 static bool carry_counters(struct running *run)
 {
-	const struct sl_limit_id_info *slots = run->packets->dp->ops->slots(run->packets->dp);
+	const struct sl_limit_id_info *slots = run->packets->dp->slots;
 	struct sl_limit_stats stats;
 	bool any = false;
 
@@ -120,7 +120,7 @@ static struct compile_env make_env(struct running *run, char (*names)[16],
 		.mono_ns = clock_mono_ns(),
 		.utc_offset_ns = clock_utc_offset_ns(),
 		.cpus = cpus_online(),
-		.seed = run->packets->dp->ops->state(run->packets->dp)->seed,
+		.seed = run->packets->dp->state->seed,
 		.generation = run->generation + 1,
 		.iface = (const char(*)[16])names,
 		.local = run->packets->local,
@@ -155,8 +155,7 @@ static int compile(struct running *run, const struct policy *policy,
 	char names[SL_IFACES_MAX][16];
 	struct compile_env env = make_env(run, names, after);
 
-	memcpy(before, run->packets->dp->ops->slots(run->packets->dp),
-	       SL_LIMIT_IDS * sizeof(*before));
+	memcpy(before, run->packets->dp->slots, SL_LIMIT_IDS * sizeof(*before));
 	memcpy(after, before, SL_LIMIT_IDS * sizeof(*after));
 	return image_compile(policy, &env, ret, err);
 }
@@ -174,7 +173,7 @@ static void narrow(struct running *run, const struct policy *policy, u64 revert_
 static void took_force(struct running *run, const struct policy *policy, struct sl_image *image,
 		       const struct sl_limit_id_info *slots, bool settled)
 {
-	struct sl_limit_id_info *bound = run->packets->dp->ops->slots(run->packets->dp);
+	struct sl_limit_id_info *bound = run->packets->dp->slots;
 	bool sweep = changed_rates(bound, slots);
 
 	memcpy(bound, slots, SL_LIMIT_IDS * sizeof(*slots));

@@ -179,7 +179,7 @@ static int put_limit(struct running *run, u32 index, const struct limit_def *aft
 	int r = 1;
 
 	if (slots) {
-		memcpy(slots, dp->ops->slots(dp), SL_LIMIT_IDS * sizeof(*slots));
+		memcpy(slots, dp->slots, SL_LIMIT_IDS * sizeof(*slots));
 		r = image_change_limit(after, index, changed, run->policy->cluster, &env, &image);
 	}
 	if (!r) {

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/array.h"
 #include "lib/spare.h"
 #include "packet/compile/override_index.h"
 #include "packet/compile/prefix_hash.h"
@@ -33,19 +34,15 @@ struct building {
 struct override_meter *override_meters_add(struct override_meters *meters,
 					   const struct limit_def *def, u32 meter)
 {
-	struct override_meter *bigger, *new;
+	struct sl_params *params = calloc(def->override_rates_count, sizeof(*params));
 
-	bigger = reallocarray(meters->meter, meters->count + 1, sizeof(*bigger));
-	if (!bigger)
+	if (!params ||
+	    append(meters->meter, meters->count,
+		   (struct override_meter){ .def = def, .meter = meter, .params = params })) {
+		free(params);
 		return NULL;
-	meters->meter = bigger;
-	new = &bigger[meters->count];
-	*new = (struct override_meter){ .def = def, .meter = meter };
-	new->params = calloc(def->override_rates_count, sizeof(*new->params));
-	if (!new->params)
-		return NULL;
-	meters->count++;
-	return new;
+	}
+	return &meters->meter[meters->count - 1];
 }
 
 void override_meters_free(struct override_meters *meters)

@@ -57,20 +57,6 @@ struct dp_ops {
 	const char *name;
 	void (*close)(struct dp *dp);
 
-	/* The state that outlives rule sets; memory of the data plane itself, never NULL. */
-	struct sl_state *(*state)(struct dp *dp);
-	struct sl_epoch *(*epoch)(struct dp *dp);	  /* for dp_epoch_raise() */
-	struct sl_limit_id_info *(*slots)(struct dp *dp); /* SL_LIMIT_IDS of them */
-	struct sl_set *(*table)(struct dp *dp, u32 *ret_sets);
-
-	/* Scales by the first meter's slot, SL_LIMIT_IDS of them: written by the daemon. */
-	struct sl_elastic *(*elastic)(struct dp *dp);
-	/*
-	 * Sources that shadow limits would have refused, by the first meter's slot: for
-	 * dp_seen_estimate().
-	 */
-	const struct sl_seen *(*shadow_seen)(struct dp *dp);
-
 	/*
 	 * Puts `image` in force at one instant, whole; until then the old one is. There is no
 	 * fallback afterwards.
@@ -94,7 +80,7 @@ struct dp_ops {
 	/* Sums over CPUs. */
 	int (*iface_stats)(struct dp *dp, u32 iface_slot, struct sl_iface_stats *ret);
 	int (*limit_stats)(struct dp *dp, u32 slot, struct sl_limit_stats *ret);
-	/* The sets of one index of `heavy`, one for each of cpus(). */
+	/* The sets of one index of `heavy`, one for each of `cpus`. */
 	int (*heavy)(struct dp *dp, u32 index, struct sl_heavy_set *ret);
 	int (*global_stats)(struct dp *dp, struct sl_global_stats *ret);
 	/*
@@ -107,17 +93,10 @@ struct dp_ops {
 	int (*hash_get)(struct dp *dp, enum dp_hash which, const void *key, void *ret);
 	int (*hash_put)(struct dp *dp, enum dp_hash which, const void *entries, size_t count);
 	int (*hash_del)(struct dp *dp, enum dp_hash which, const void *keys, size_t count);
-	/* Filters of these, memory of the data plane itself; and SL_ESTABLISHED_SETS sets of
-	 * sources with connections. */
-	struct sl_list_filter *(*list_filter)(struct dp *dp);
-	struct sl_ban_filter *(*ban_filter)(struct dp *dp);
-	struct sl_push_now *(*push_now)(struct dp *dp);
-	struct sl_established *(*established)(struct dp *dp);
 	/*
-	 * Events: the switch, memory of the data plane itself; each that is in the ring, the oldest
-	 * of a CPU first, which takes them out: their number or -errno; and their counts.
+	 * Each event that is in the ring, the oldest of a CPU first, which takes them out: their
+	 * number or -errno; and their counts.
 	 */
-	struct sl_event_switch *(*event_switch)(struct dp *dp);
 	int (*events)(struct dp *dp, dp_event_fn *each, void *arg);
 	int (*event_stats)(struct dp *dp, struct sl_event_stats *ret);
 	/*
@@ -125,15 +104,33 @@ struct dp_ops {
 	 */
 	int (*limit_stats_clear)(struct dp *dp, u32 slot);
 
-	/*
-	 * CPUs that have leases, and a key's leases, one for each of them; 0 none.
-	 */
-	u32 (*cpus)(struct dp *dp);
+	/* A key's leases, one for each of `cpus`; 0: none. */
 	int (*lease)(struct dp *dp, u64 key, u64 *ret);
 };
 
 struct dp {
 	const struct dp_ops *ops;
+	u32 cpus; /* that have leases */
+
+	/* Memory of the data plane itself, from its opening to its end; it outlives rule sets. */
+	struct sl_state *state;
+	struct sl_epoch *epoch;		/* for dp_epoch_raise() */
+	struct sl_limit_id_info *slots; /* SL_LIMIT_IDS of them */
+	struct sl_set *table;
+	u32 table_sets;
+	/* Scales by the first meter's slot, SL_LIMIT_IDS of them: written by the daemon. */
+	struct sl_elastic *elastic;
+	/*
+	 * Sources that shadow limits would have refused, by the first meter's slot: for
+	 * dp_seen_estimate().
+	 */
+	struct sl_seen *shadow_seen;
+	/* Filters of what is listed, of bans and of push-downs. */
+	struct sl_list_filter *list_filter;
+	struct sl_ban_filter *ban_filter;
+	struct sl_push_now *push_now;
+	struct sl_established *established; /* SL_ESTABLISHED_SETS sets: sources with connections */
+	struct sl_event_switch *event_switch;
 };
 
 /* Functions for any data plane, over its memory (dp_common.c). */
@@ -265,7 +262,6 @@ struct dp_attachment {
  */
 int dp_attach(struct dp *dp, const char *ifname, enum attach_mode mode, u32 slot,
 	      struct dp_attachment *ret, struct sl_err *err);
-int dp_detach(struct dp *dp, const char *ifname, struct sl_err *err);
 /* The attachments that the pins record; at most SL_IFACES_MAX into ret, the number returned. */
 int dp_attachments(struct dp *dp, struct dp_attachment *ret);
 /*

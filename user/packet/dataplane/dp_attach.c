@@ -459,11 +459,6 @@ int dp_attach(struct dp *dp, const char *ifname, enum attach_mode mode, u32 slot
 	return attach_stub(b->pin_dir, ifname, mode, ATTACH_JOIN, slot, ret, err);
 }
 
-int dp_detach(struct dp *dp, const char *ifname, struct sl_err *err)
-{
-	return detach_stub(((struct dp_bpf *)dp)->pin_dir, ifname, err);
-}
-
 /*
  * Whether the stub is still on the interface, as far as visible without CAP_SYS_ADMIN: of a
  * dispatcher's programs only the dispatcher is.

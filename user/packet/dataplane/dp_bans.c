@@ -38,7 +38,7 @@ static int add_bits(struct dp *dp, struct sl_ban_filter *filter)
 
 int dp_bans_refilter(struct dp *dp)
 {
-	struct sl_ban_filter *filter = dp->ops->ban_filter(dp);
+	struct sl_ban_filter *filter = dp->ban_filter;
 	struct sl_ban_filter *wanted = calloc(1, sizeof(*wanted));
 	int rc;
 
@@ -61,7 +61,7 @@ int dp_ban_insert(struct dp *dp, const struct dp_ban *ban)
 
 	if (rc)
 		return rc;
-	add_bit(dp->ops->ban_filter(dp), &ban->key);
+	add_bit(dp->ban_filter, &ban->key);
 	dp_epoch_raise(dp);
 	return 0;
 }

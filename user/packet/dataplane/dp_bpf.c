@@ -82,32 +82,29 @@ static int open_maps(struct dp_bpf *b, u64 sets, struct sl_err *err)
 	return 0;
 }
 
+static void *map_whole(const struct bpf_map *map)
+{
+	return map_memory(bpf_map__fd(map), bpf_map__value_size(map), bpf_map__max_entries(map),
+			  PROT_READ | PROT_WRITE);
+}
+
 static int map_all_memory(struct dp_bpf *b, struct sl_err *err)
 {
-	const int prot = PROT_READ | PROT_WRITE;
-
-	b->state = map_memory(bpf_map__fd(b->skel->maps.state), sizeof(*b->state), 1, prot);
-	b->epoch = map_memory(bpf_map__fd(b->skel->maps.epoch), sizeof(*b->epoch), 1, prot);
-	b->slots =
-		map_memory(bpf_map__fd(b->skel->maps.slots), sizeof(*b->slots), SL_LIMIT_IDS, prot);
-	b->table = map_memory(bpf_map__fd(b->skel->maps.table), sizeof(*b->table), b->table_sets,
-			      prot);
-	b->test_clock =
-		map_memory(bpf_map__fd(b->skel->maps.test_clock), sizeof(*b->test_clock), 1, prot);
-	b->ban_filter =
-		map_memory(bpf_map__fd(b->skel->maps.ban_filter), sizeof(*b->ban_filter), 1, prot);
-	b->list_filter = map_memory(bpf_map__fd(b->skel->maps.list_filter), sizeof(*b->list_filter),
-				    1, prot);
-	b->push_now =
-		map_memory(bpf_map__fd(b->skel->maps.push_now), sizeof(*b->push_now), 1, prot);
-	b->established = map_memory(bpf_map__fd(b->skel->maps.established), sizeof(*b->established),
-				    SL_ESTABLISHED_SETS, prot);
-	b->elastic = map_memory(bpf_map__fd(b->skel->maps.elastic), sizeof(*b->elastic),
-				SL_LIMIT_IDS, prot);
-	b->seen = map_memory(bpf_map__fd(b->skel->maps.shadow_seen), sizeof(*b->seen), SL_LIMIT_IDS,
-			     prot);
-	if (!b->state || !b->epoch || !b->slots || !b->table || !b->test_clock || !b->ban_filter ||
-	    !b->elastic || !b->seen || !b->push_now || !b->established || !b->list_filter)
+	b->dp.state = map_whole(b->skel->maps.state);
+	b->dp.epoch = map_whole(b->skel->maps.epoch);
+	b->dp.slots = map_whole(b->skel->maps.slots);
+	b->dp.table = map_whole(b->skel->maps.table);
+	b->dp.ban_filter = map_whole(b->skel->maps.ban_filter);
+	b->dp.list_filter = map_whole(b->skel->maps.list_filter);
+	b->dp.push_now = map_whole(b->skel->maps.push_now);
+	b->dp.established = map_whole(b->skel->maps.established);
+	b->dp.elastic = map_whole(b->skel->maps.elastic);
+	b->dp.shadow_seen = map_whole(b->skel->maps.shadow_seen);
+	b->dp.event_switch = map_whole(b->skel->maps.event_switch);
+	b->test_clock = map_whole(b->skel->maps.test_clock);
+	if (!b->dp.state || !b->dp.epoch || !b->dp.slots || !b->dp.table || !b->test_clock ||
+	    !b->dp.ban_filter || !b->dp.elastic || !b->dp.shadow_seen || !b->dp.push_now ||
+	    !b->dp.established || !b->dp.list_filter || !b->dp.event_switch)
 		return sl_err_set(err, errno, "cannot map the pinned maps: %s", strerror(errno));
 	return 0;
 }
@@ -115,63 +112,28 @@ static int map_all_memory(struct dp_bpf *b, struct sl_err *err)
 /* The version is written last: a state without one was never finished, and is made again. */
 static int init_state(struct dp_bpf *b, struct sl_err *err)
 {
-	if (b->state->abi_version)
+	if (b->dp.state->abi_version)
 		return 0;
-	if (getrandom(&b->state->seed, sizeof(b->state->seed), 0) != sizeof(b->state->seed))
+	if (getrandom(&b->dp.state->seed, sizeof(b->dp.state->seed), 0) !=
+	    sizeof(b->dp.state->seed))
 		return sl_err_set(err, EIO, "no random numbers for the table's seed");
-	b->state->table_sets = b->table_sets;
-	__atomic_store_n(&b->state->abi_version, SL_ABI_VERSION, __ATOMIC_RELEASE);
+	b->dp.state->table_sets = b->dp.table_sets;
+	__atomic_store_n(&b->dp.state->abi_version, SL_ABI_VERSION, __ATOMIC_RELEASE);
 	return 0;
 }
 
 /* ------------------------------------------------------------------ the small operations */
-
-static struct sl_state *dp_bpf_state(struct dp *dp)
-{
-	return to_bpf(dp)->state;
-}
-
-static struct sl_epoch *dp_bpf_epoch(struct dp *dp)
-{
-	return to_bpf(dp)->epoch;
-}
-
-static struct sl_limit_id_info *dp_bpf_limit_ids(struct dp *dp)
-{
-	return to_bpf(dp)->slots;
-}
-
-static struct sl_set *dp_bpf_table(struct dp *dp, u32 *ret_sets)
-{
-	*ret_sets = to_bpf(dp)->table_sets;
-	return to_bpf(dp)->table;
-}
 
 struct sl_test_clock *dp_bpf_test_clock(struct dp *dp)
 {
 	return to_bpf(dp)->test_clock;
 }
 
-static struct sl_elastic *dp_bpf_elastic(struct dp *dp)
-{
-	return to_bpf(dp)->elastic;
-}
-
-static const struct sl_seen *dp_bpf_shadow_seen(struct dp *dp)
-{
-	return to_bpf(dp)->seen;
-}
-
-static u32 dp_bpf_cpus(struct dp *dp)
-{
-	return to_bpf(dp)->cpus;
-}
-
 /* This is no use of the entry for the kernel: the LRU order stays. */
 static int dp_bpf_lease(struct dp *dp, u64 key, u64 *ret)
 {
 	struct dp_bpf *b = to_bpf(dp);
-	struct sl_lease_hints *hints = calloc(b->cpus, sizeof(*hints));
+	struct sl_lease_hints *hints = calloc(b->dp.cpus, sizeof(*hints));
 	u32 zero = 0;
 	int rc = 0;
 
@@ -179,11 +141,11 @@ static int dp_bpf_lease(struct dp *dp, u64 key, u64 *ret)
 		return -ENOMEM;
 	if (bpf_map_lookup_elem(bpf_map__fd(b->skel->maps.lease), &key, ret) < 0) {
 		rc = errno == ENOENT ? 0 : -errno;
-		memset(ret, 0, b->cpus * sizeof(*ret));
+		memset(ret, 0, b->dp.cpus * sizeof(*ret));
 	}
 	if (bpf_map_lookup_elem(bpf_map__fd(b->skel->maps.lease_hints), &zero, hints) < 0)
 		rc = -errno;
-	for (int cpu = 0; cpu < b->cpus; cpu++)
+	for (u32 cpu = 0; cpu < b->dp.cpus; cpu++)
 		if (hints[cpu].hint[sl_lease_hint_at(key)].key == key)
 			ret[cpu] = hints[cpu].hint[sl_lease_hint_at(key)].lease;
 	free(hints);
@@ -272,7 +234,7 @@ int dp_bpf_prog(struct dp *dp, u32 slot, u32 flags, int *ret_fd, struct sl_err *
 {
 	struct dp_bpf *b = to_bpf(dp);
 	const struct sl_config config = { .iface_slot = slot,
-					  .table_sets = b->table_sets,
+					  .table_sets = b->dp.table_sets,
 					  .fake_clock = !!(flags & DP_PROG_FAKE_CLOCK),
 					  .no_refusal_cache = !!(flags & DP_PROG_NO_REFUSAL_CACHE),
 					  .link = flags & DP_PROG_LINK_IP ? SL_LINK_IP
@@ -315,7 +277,7 @@ static u32 free_parity(struct dp_bpf *b, u32 slot)
 static int load_for_slot(struct dp_bpf *b, u32 slot, int *ret_fd, struct sl_err *err)
 {
 	struct sl_config config = { .iface_slot = slot,
-				    .table_sets = b->table_sets,
+				    .table_sets = b->dp.table_sets,
 				    .parity = free_parity(b, slot),
 				    .link = b->link[slot] };
 
@@ -415,18 +377,18 @@ static void dp_bpf_close(struct dp *dp)
 
 	if (!b)
 		return;
-	unmap_memory(b->state, sizeof(*b->state), 1);
-	unmap_memory(b->epoch, sizeof(*b->epoch), 1);
-	unmap_memory(b->slots, sizeof(*b->slots), SL_LIMIT_IDS);
-	unmap_memory(b->table, sizeof(*b->table), b->table_sets);
+	unmap_memory(b->dp.state, sizeof(*b->dp.state), 1);
+	unmap_memory(b->dp.epoch, sizeof(*b->dp.epoch), 1);
+	unmap_memory(b->dp.slots, sizeof(*b->dp.slots), SL_LIMIT_IDS);
+	unmap_memory(b->dp.table, sizeof(*b->dp.table), b->dp.table_sets);
 	unmap_memory(b->test_clock, sizeof(*b->test_clock), 1);
-	unmap_memory(b->elastic, sizeof(*b->elastic), SL_LIMIT_IDS);
-	unmap_memory(b->seen, sizeof(*b->seen), SL_LIMIT_IDS);
-	unmap_memory(b->list_filter, sizeof(*b->list_filter), 1);
-	unmap_memory(b->ban_filter, sizeof(*b->ban_filter), 1);
-	unmap_memory(b->push_now, sizeof(*b->push_now), 1);
-	unmap_memory(b->established, sizeof(*b->established), SL_ESTABLISHED_SETS);
-	unmap_memory(b->event_switch, sizeof(*b->event_switch), 1);
+	unmap_memory(b->dp.elastic, sizeof(*b->dp.elastic), SL_LIMIT_IDS);
+	unmap_memory(b->dp.shadow_seen, sizeof(*b->dp.shadow_seen), SL_LIMIT_IDS);
+	unmap_memory(b->dp.list_filter, sizeof(*b->dp.list_filter), 1);
+	unmap_memory(b->dp.ban_filter, sizeof(*b->dp.ban_filter), 1);
+	unmap_memory(b->dp.push_now, sizeof(*b->dp.push_now), 1);
+	unmap_memory(b->dp.established, sizeof(*b->dp.established), SL_ESTABLISHED_SETS);
+	unmap_memory(b->dp.event_switch, sizeof(*b->dp.event_switch), 1);
 	ring_buffer__free(b->ring);
 	dp_bpf_rules_free(b);
 	sluice_bpf__destroy(b->skel);
@@ -444,12 +406,6 @@ static void dp_bpf_close(struct dp *dp)
 static const struct dp_ops dp_bpf_ops = {
 	.name = "bpf",
 	.close = dp_bpf_close,
-	.state = dp_bpf_state,
-	.epoch = dp_bpf_epoch,
-	.slots = dp_bpf_limit_ids,
-	.table = dp_bpf_table,
-	.elastic = dp_bpf_elastic,
-	.shadow_seen = dp_bpf_shadow_seen,
 	.apply = dp_bpf_apply,
 	.apply_until = dp_bpf_apply_until,
 	.confirm = dp_bpf_confirm,
@@ -458,21 +414,15 @@ static const struct dp_ops dp_bpf_ops = {
 	.iface_stats = dp_bpf_iface_stats,
 	.limit_stats = dp_bpf_limit_stats,
 	.heavy = dp_bpf_heavy,
-	.event_switch = dp_bpf_event_switch,
 	.events = dp_bpf_events,
 	.event_stats = dp_bpf_event_stats,
 	.global_stats = dp_bpf_global_stats,
 	.limit_stats_clear = dp_bpf_limit_stats_clear,
-	.cpus = dp_bpf_cpus,
 	.lease = dp_bpf_lease,
 	.hash_all = dp_bpf_hash_all,
 	.hash_get = dp_bpf_hash_get,
 	.hash_put = dp_bpf_hash_put,
 	.hash_del = dp_bpf_hash_del,
-	.list_filter = dp_bpf_list_filter,
-	.ban_filter = dp_bpf_ban_filter,
-	.push_now = dp_bpf_push_now,
-	.established = dp_bpf_established,
 };
 
 static int open_pins(struct dp_bpf *b, u64 table_buckets, enum dp_pins *ret, struct sl_err *err)
@@ -495,7 +445,7 @@ static int open_pins(struct dp_bpf *b, u64 table_buckets, enum dp_pins *ret, str
 	}
 	if (!sets || sets > UINT32_MAX)
 		return sl_err_set(err, EINVAL, "a table of %llu buckets", table_buckets);
-	b->table_sets = sets;
+	b->dp.table_sets = sets;
 	rc = open_maps(b, sets, err);
 	if (rc < 0)
 		return rc;
@@ -562,7 +512,7 @@ int dp_bpf_open(const char *pin_dir, u64 table_buckets, struct dp **ret, enum dp
 	enum dp_pins pins = DP_PINS_MADE;
 	struct dp_bpf *b;
 	bool made = false;
-	int rc;
+	int rc, cpus;
 
 	bpf_listen();
 	b = calloc(1, sizeof(*b));
@@ -571,10 +521,11 @@ int dp_bpf_open(const char *pin_dir, u64 table_buckets, struct dp **ret, enum dp
 	b->dp.ops = &dp_bpf_ops;
 	b->progs_fd = b->attached_fd = -1;
 	memset(b->prepared, -1, sizeof(b->prepared));
-	b->cpus = libbpf_num_possible_cpus();
+	cpus = libbpf_num_possible_cpus();
+	b->dp.cpus = cpus;
 	snprintf(b->pin_dir, sizeof(b->pin_dir), "%s", pin_dir);
-	rc = b->cpus < 1 ? sl_err_set(err, EIO, "cannot get the number of possible CPUs")
-			 : pin_dir_make(b->pin_dir, &made, err);
+	rc = cpus < 1 ? sl_err_set(err, EIO, "cannot get the number of possible CPUs")
+		      : pin_dir_make(b->pin_dir, &made, err);
 	if (!rc)
 		rc = open_pins(b, table_buckets, &pins, err);
 	if (rc < 0) {

@@ -55,20 +55,7 @@ struct dp_bpf {
 	int *own_stages;	/* of the instances that dp_bpf_prog() loaded */
 	u32 own_stages_count;
 	int attached_fd;
-	int cpus; /* possible ones: values of a per-CPU map */
-	struct sl_state *state;
-	struct sl_epoch *epoch;
-	struct sl_limit_id_info *slots;
-	struct sl_set *table;
-	u32 table_sets;
 	struct sl_test_clock *test_clock;
-	struct sl_elastic *elastic;
-	struct sl_seen *seen;
-	struct sl_list_filter *list_filter;
-	struct sl_ban_filter *ban_filter;
-	struct sl_push_now *push_now;
-	struct sl_established *established;
-	struct sl_event_switch *event_switch;
 	struct ring_buffer *ring;
 	dp_event_fn *event_each; /* during dp_bpf_events() */
 	void *event_arg;
@@ -124,9 +111,8 @@ void dp_bpf_rules_free(struct dp_bpf *b);
 int dp_bpf_iface_stats(struct dp *dp, u32 iface_slot, struct sl_iface_stats *ret);
 int dp_bpf_limit_stats(struct dp *dp, u32 slot, struct sl_limit_stats *ret);
 int dp_bpf_heavy(struct dp *dp, u32 index, struct sl_heavy_set *ret);
-/* Maps the ring of events, and the operations on it. */
+/* Opens the ring of events, and the operations on it. */
 int dp_bpf_open_ring(struct dp_bpf *b, struct sl_err *err);
-struct sl_event_switch *dp_bpf_event_switch(struct dp *dp);
 int dp_bpf_events(struct dp *dp, dp_event_fn *each, void *arg);
 int dp_bpf_event_stats(struct dp *dp, struct sl_event_stats *ret);
 int dp_bpf_global_stats(struct dp *dp, struct sl_global_stats *ret);
@@ -139,10 +125,6 @@ int dp_bpf_hash_all(struct dp *dp, enum dp_hash which, void *ret, size_t *ret_co
 int dp_bpf_hash_get(struct dp *dp, enum dp_hash which, const void *key, void *ret);
 int dp_bpf_hash_put(struct dp *dp, enum dp_hash which, const void *entries, size_t count);
 int dp_bpf_hash_del(struct dp *dp, enum dp_hash which, const void *keys, size_t count);
-struct sl_list_filter *dp_bpf_list_filter(struct dp *dp);
-struct sl_ban_filter *dp_bpf_ban_filter(struct dp *dp);
-struct sl_push_now *dp_bpf_push_now(struct dp *dp);
-struct sl_established *dp_bpf_established(struct dp *dp);
 
 /* dp_bpf_pins.c, from here on. */
 

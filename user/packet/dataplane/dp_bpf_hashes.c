@@ -138,23 +138,3 @@ int dp_bpf_hash_del(struct dp *dp, enum dp_hash which, const void *keys, size_t 
 	}
 	return 0;
 }
-
-struct sl_list_filter *dp_bpf_list_filter(struct dp *dp)
-{
-	return ((struct dp_bpf *)dp)->list_filter;
-}
-
-struct sl_ban_filter *dp_bpf_ban_filter(struct dp *dp)
-{
-	return ((struct dp_bpf *)dp)->ban_filter;
-}
-
-struct sl_push_now *dp_bpf_push_now(struct dp *dp)
-{
-	return ((struct dp_bpf *)dp)->push_now;
-}
-
-struct sl_established *dp_bpf_established(struct dp *dp)
-{
-	return ((struct dp_bpf *)dp)->established;
-}

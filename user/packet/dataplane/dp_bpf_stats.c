@@ -16,7 +16,7 @@ static int sum_counters(struct dp_bpf *b, const struct bpf_map *map, u32 key, vo
 			size_t size)
 {
 	size_t words = size / sizeof(u64);
-	u64 *each = calloc(b->cpus, size);
+	u64 *each = calloc(b->dp.cpus, size);
 	u64 *sum = ret;
 	int rc = 0;
 
@@ -27,7 +27,7 @@ static int sum_counters(struct dp_bpf *b, const struct bpf_map *map, u32 key, vo
 		goto out;
 	}
 	memset(ret, 0, size);
-	for (int cpu = 0; cpu < b->cpus; cpu++)
+	for (u32 cpu = 0; cpu < b->dp.cpus; cpu++)
 		for (size_t i = 0; i < words; i++)
 			sum[i] += each[cpu * words + i];
 out:
@@ -37,7 +37,7 @@ out:
 
 static int clear_counters(struct dp_bpf *b, const struct bpf_map *map, u32 key, size_t size)
 {
-	u64 *zeroes = calloc(b->cpus, size);
+	u64 *zeroes = calloc(b->dp.cpus, size);
 	int rc;
 
 	if (!zeroes)
@@ -75,11 +75,6 @@ int dp_bpf_global_stats(struct dp *dp, struct sl_global_stats *ret)
 	return sum_counters(b, b->skel->maps.global_stats, 0, ret, sizeof(*ret));
 }
 
-struct sl_event_switch *dp_bpf_event_switch(struct dp *dp)
-{
-	return ((struct dp_bpf *)dp)->event_switch;
-}
-
 static int on_event(void *arg, void *data, size_t size)
 {
 	struct dp_bpf *b = arg;
@@ -91,10 +86,8 @@ static int on_event(void *arg, void *data, size_t size)
 
 int dp_bpf_open_ring(struct dp_bpf *b, struct sl_err *err)
 {
-	b->event_switch = map_memory(bpf_map__fd(b->skel->maps.event_switch),
-				     sizeof(*b->event_switch), 1, PROT_READ | PROT_WRITE);
 	b->ring = ring_buffer__new(bpf_map__fd(b->skel->maps.events), on_event, b, NULL);
-	if (!b->event_switch || !b->ring)
+	if (!b->ring)
 		return sl_err_set(err, errno, "cannot map the ring of events: %s", strerror(errno));
 	return 0;
 }
@@ -121,7 +114,7 @@ int dp_bpf_limit_stats_clear(struct dp *dp, u32 slot)
 
 	if (slot >= SL_LIMIT_IDS)
 		return -EINVAL;
-	memset(&b->seen[slot], 0, sizeof(b->seen[slot]));
+	memset(&b->dp.shadow_seen[slot], 0, sizeof(b->dp.shadow_seen[slot]));
 	return clear_counters(b, b->skel->maps.limit_stats, slot, sizeof(struct sl_limit_stats));
 }
 

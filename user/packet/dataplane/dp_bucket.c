@@ -60,8 +60,8 @@ bool dp_bucket_of(const struct sl_image *image, u32 index, const struct sl_prefi
 
 static struct sl_way *find_way(struct dp *dp, u64 key)
 {
-	u32 sets;
-	struct sl_set *table = dp->ops->table(dp, &sets);
+	u32 sets = dp->table_sets;
+	struct sl_set *table = dp->table;
 
 	key &= ~SL_KEY_REFUSED;
 	for (u32 i = 0; i < 2 * SL_WAYS; i++) {
@@ -105,8 +105,8 @@ static bool is_free(struct dp *dp, struct sl_way way, struct sl_now now)
 /* Inserts a key that is not there. False if there is no room: the source starts anew. */
 static bool install(struct dp *dp, u64 key, u64 bucket_state, struct sl_now now)
 {
-	u32 sets;
-	struct sl_set *table = dp->ops->table(dp, &sets);
+	u32 sets = dp->table_sets;
+	struct sl_set *table = dp->table;
 
 	for (u32 i = 0; i < 2 * SL_WAYS; i++) {
 		struct sl_way *way = &table[sl_table_set(key & ~SL_KEY_REFUSED, i / SL_WAYS, sets)]

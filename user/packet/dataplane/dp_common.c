@@ -83,7 +83,7 @@ u32 dp_free_pfx_slot(const struct sl_rules *a, const struct sl_rules *b)
 
 void dp_fallback_rescale(struct dp *dp, struct sl_rules *fallback, const struct sl_rules *next)
 {
-	const struct sl_limit_id_info *slots = dp->ops->slots(dp);
+	const struct sl_limit_id_info *slots = dp->slots;
 
 	for (u32 slot = 1; slot < SL_LIMIT_IDS; slot++) {
 		u32 meter = fallback->limit_of_id[slot], meter_next = next->limit_of_id[slot];
@@ -109,28 +109,28 @@ static bool rules_mark(const struct sl_rules *rules)
 bool dp_marks(struct dp *dp)
 {
 	return rules_mark(dp->ops->rules(dp)) || rules_mark(dp->ops->fallback(dp)) ||
-	       __atomic_load_n(&dp->ops->push_now(dp)->flags, __ATOMIC_ACQUIRE) & SL_PUSH_MARKS;
+	       __atomic_load_n(&dp->push_now->flags, __ATOMIC_ACQUIRE) & SL_PUSH_MARKS;
 }
 
 void dp_epoch_raise(struct dp *dp)
 {
-	__atomic_fetch_add(&dp->ops->epoch(dp)->count, SL_EPOCH_STEP, __ATOMIC_ACQ_REL);
+	__atomic_fetch_add(&dp->epoch->count, SL_EPOCH_STEP, __ATOMIC_ACQ_REL);
 }
 
 void dp_epoch_begin(struct dp *dp)
 {
-	__atomic_fetch_or(&dp->ops->epoch(dp)->count, SL_EPOCH_CHANGING, __ATOMIC_ACQ_REL);
+	__atomic_fetch_or(&dp->epoch->count, SL_EPOCH_CHANGING, __ATOMIC_ACQ_REL);
 }
 
 void dp_epoch_end(struct dp *dp)
 {
 	dp_epoch_raise(dp);
-	__atomic_fetch_and(&dp->ops->epoch(dp)->count, ~(u64)SL_EPOCH_CHANGING, __ATOMIC_ACQ_REL);
+	__atomic_fetch_and(&dp->epoch->count, ~(u64)SL_EPOCH_CHANGING, __ATOMIC_ACQ_REL);
 }
 
 void dp_set_clock(struct dp *dp, u64 utc_offset_ns)
 {
-	u64 *at = &dp->ops->state(dp)->utc_offset_ns;
+	u64 *at = &dp->state->utc_offset_ns;
 
 	if (__atomic_exchange_n(at, utc_offset_ns, __ATOMIC_ACQ_REL) != utc_offset_ns)
 		dp_epoch_raise(dp);
@@ -138,13 +138,13 @@ void dp_set_clock(struct dp *dp, u64 utc_offset_ns)
 
 struct sl_now dp_now(struct dp *dp)
 {
-	return clock_now(dp->ops->state(dp)->utc_offset_ns);
+	return clock_now(dp->state->utc_offset_ns);
 }
 
 u64 dp_bucket_state(struct dp *dp, u64 key)
 {
-	u32 sets;
-	const struct sl_set *table = dp->ops->table(dp, &sets);
+	u32 sets = dp->table_sets;
+	const struct sl_set *table = dp->table;
 
 	for (u32 which = 0; which < 2; which++) {
 		const struct sl_set *set = &table[sl_table_set(key, which, sets)];
@@ -188,8 +188,8 @@ static bool forget_record(struct sl_way *way, u64 key)
 
 void dp_bucket_forget(struct dp *dp, u64 key)
 {
-	u32 sets;
-	struct sl_set *table = dp->ops->table(dp, &sets);
+	u32 sets = dp->table_sets;
+	struct sl_set *table = dp->table;
 
 	/*
 	 * In both sets: for an instant a key can be in either. A swap fails if the key is being
@@ -233,8 +233,8 @@ u64 dp_seen_estimate(const struct sl_seen *seen)
 void dp_table_stats(struct dp *dp, struct sl_now now, struct dp_table_stats *ret)
 {
 	const struct sl_rules *rules = dp_rules_at(dp, now.mono_ns);
-	u32 sets;
-	const struct sl_set *table = dp->ops->table(dp, &sets);
+	u32 sets = dp->table_sets;
+	const struct sl_set *table = dp->table;
 
 	memset(ret, 0, sizeof(*ret));
 	ret->ways = (u64)sets * SL_WAYS;
@@ -298,9 +298,9 @@ void dp_sweep(struct dp *dp, struct sl_now now)
 {
 	const struct sl_rules *rules = dp->ops->rules(dp);
 	const struct sl_rules *fallback = dp->ops->fallback(dp);
-	struct sl_limit_id_info *slots = dp->ops->slots(dp);
-	u32 sets;
-	struct sl_set *table = dp->ops->table(dp, &sets);
+	struct sl_limit_id_info *slots = dp->slots;
+	u32 sets = dp->table_sets;
+	struct sl_set *table = dp->table;
 
 	if (!rules)
 		return;

@@ -410,8 +410,8 @@ static void look_for_new(struct dp_consumption *u, const struct sl_set *table, u
 
 void consumption_begin(struct dp_consumption *u, struct sl_now now)
 {
-	u32 sets;
-	const struct sl_set *table = u->dp->ops->table(u->dp, &sets);
+	u32 sets = u->dp->table_sets;
+	const struct sl_set *table = u->dp->table;
 
 	u->begun = true;
 	u->looked_ns = now.mono_ns;
@@ -420,8 +420,8 @@ void consumption_begin(struct dp_consumption *u, struct sl_now now)
 
 void dp_consumption_look(struct dp_consumption *u, struct sl_now now, u64 round_ns)
 {
-	u32 sets;
-	const struct sl_set *table = u->dp->ops->table(u->dp, &sets);
+	u32 sets = u->dp->table_sets;
+	const struct sl_set *table = u->dp->table;
 	u64 ways = (u64)sets * SL_WAYS, passed = now.mono_ns - u->looked_ns, count = ways;
 
 	if (!u->groups || !passed)
@@ -452,7 +452,7 @@ static u32 slot_of(const struct dp_consumption *u, u32 group)
 
 const char *dp_consumption_name(const struct dp_consumption *u, u32 group, u64 *ret_kind)
 {
-	const struct sl_limit_id_info *slot = &u->dp->ops->slots(u->dp)[slot_of(u, group)];
+	const struct sl_limit_id_info *slot = &u->dp->slots[slot_of(u, group)];
 
 	*ret_kind = slot->kind;
 	return slot->name;
@@ -460,7 +460,7 @@ const char *dp_consumption_name(const struct dp_consumption *u, u32 group, u64 *
 
 int dp_consumption_find(const struct dp_consumption *u, const char *name, u64 kind)
 {
-	const struct sl_limit_id_info *slots = u->dp->ops->slots(u->dp);
+	const struct sl_limit_id_info *slots = u->dp->slots;
 
 	for (u32 i = 0; i < u->groups; i++) {
 		u32 group = i;

@@ -164,7 +164,7 @@ static void scale_params(const struct dp_consumption *u, u32 meter, struct sl_no
 
 	if (u->elastic[meter] == SL_LIMIT_IDS)
 		return;
-	elastic = &u->dp->ops->elastic(u->dp)[u->elastic[meter]];
+	elastic = &u->dp->elastic[u->elastic[meter]];
 	if (elastic->scale == SL_ELASTIC_ONE || elastic->scale < SL_SCALE_MIN ||
 	    elastic->scale > SL_SCALE_MAX || now.mono_ns >= elastic->valid_until_ns)
 		return;

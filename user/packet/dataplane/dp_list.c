@@ -33,7 +33,7 @@ void dp_list_filter_add(struct sl_list_filter *filter, const struct sl_list_key 
 
 int dp_list_put(struct dp *dp, const struct dp_listed *listed, size_t count)
 {
-	struct sl_list_filter *filter = dp->ops->list_filter(dp);
+	struct sl_list_filter *filter = dp->list_filter;
 	int rc = dp->ops->hash_put(dp, DP_LISTED, listed, count);
 
 	for (size_t i = 0; i < count; i++)
@@ -53,7 +53,7 @@ int dp_list_del(struct dp *dp, const struct sl_list_key *key, size_t count)
 /* Word by word: packets read meanwhile, and no bit that is needed goes. */
 void dp_list_refilter(struct dp *dp, const struct sl_list_filter *wanted)
 {
-	struct sl_list_filter *filter = dp->ops->list_filter(dp);
+	struct sl_list_filter *filter = dp->list_filter;
 	const u64 *from = (const u64 *)wanted;
 	u64 *to = (u64 *)filter;
 
@@ -72,7 +72,7 @@ void dp_list_covering(struct dp *dp, const struct sl_prefix *source, u64 now_ns,
 		      u64 *ret_exempt)
 {
 	*ret_block = *ret_exempt = 0;
-	for (u32 len = 0; dp->ops->list_filter(dp)->count && len <= source->len; len++) {
+	for (u32 len = 0; dp->list_filter->count && len <= source->len; len++) {
 		struct sl_list_key key = { sl_addr_mask(source->addr, len), source->family, len };
 		struct sl_listed listed;
 

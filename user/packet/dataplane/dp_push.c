@@ -69,7 +69,7 @@ static void set_flag(struct sl_push_now *now, u32 flag, bool on)
 /* Removes bits that no push-down needs. The others stay in place: packets read meanwhile. */
 static int refilter(struct dp *dp)
 {
-	struct sl_push_now *now = dp->ops->push_now(dp);
+	struct sl_push_now *now = dp->push_now;
 	struct sl_push_now *wanted = calloc(1, sizeof(*wanted));
 	struct dp_push_entry *entry;
 	bool marks = false;
@@ -118,7 +118,7 @@ static int check(const struct dp_push *push)
 
 int dp_push_put(struct dp *dp, const struct dp_push *push)
 {
-	struct sl_push_now *now = dp->ops->push_now(dp);
+	struct sl_push_now *now = dp->push_now;
 	struct dp_push_entry entry = { .key = key_of(&push->src) };
 	struct sl_push before = { 0 };
 	const char *reason;
@@ -171,7 +171,7 @@ int dp_pushes_expire(struct dp *dp, u64 mono_ns)
 	size_t count;
 	int gone = 0, rc;
 
-	if (!(__atomic_load_n(&dp->ops->push_now(dp)->flags, __ATOMIC_ACQUIRE) & SL_PUSH_ON))
+	if (!(__atomic_load_n(&dp->push_now->flags, __ATOMIC_ACQUIRE) & SL_PUSH_ON))
 		return 0;
 	rc = dp->ops->hash_all(dp, DP_PUSHES, &entry, &count);
 	if (rc)
@@ -236,8 +236,8 @@ int dp_pushes(struct dp *dp, struct dp_push **ret, size_t *ret_count)
 
 bool dp_push_seen(struct dp *dp, const struct sl_prefix *src, u64 now_ns, u64 within_ns)
 {
-	u32 tag, at = sl_established_at(src->addr, src->family, dp->ops->state(dp)->seed, &tag);
-	const struct sl_established *set = &dp->ops->established(dp)[at];
+	u32 tag, at = sl_established_at(src->addr, src->family, dp->state->seed, &tag);
+	const struct sl_established *set = &dp->established[at];
 
 	for (u32 i = 0; i < SL_ESTABLISHED_WAYS; i++) {
 		u64 way = __atomic_load_n(&set->way[i], __ATOMIC_RELAXED);
@@ -252,13 +252,12 @@ bool dp_push_seen(struct dp *dp, const struct sl_prefix *src, u64 now_ns, u64 wi
 
 int dp_push_watch(struct dp *dp, bool on)
 {
-	struct sl_push_now *now = dp->ops->push_now(dp);
+	struct sl_push_now *now = dp->push_now;
 	bool was = now->flags & SL_PUSH_WATCH;
 
 	/* Notes of an earlier time are not valid for packets since. */
 	if (on && !was)
-		memset(dp->ops->established(dp), 0,
-		       SL_ESTABLISHED_SETS * sizeof(struct sl_established));
+		memset(dp->established, 0, SL_ESTABLISHED_SETS * sizeof(struct sl_established));
 	set_flag(now, SL_PUSH_WATCH, on);
 	dp_epoch_raise(dp);
 	return 0;

@@ -136,37 +136,6 @@ static int sim_apply_until(struct dp *dp, const struct sl_image *image, u64 reve
 	return 0;
 }
 
-static struct sl_state *sim_state(struct dp *dp)
-{
-	return &sim_of(dp)->state;
-}
-
-static struct sl_epoch *sim_epoch(struct dp *dp)
-{
-	return &sim_of(dp)->epoch;
-}
-
-static struct sl_limit_id_info *sim_limit_ids(struct dp *dp)
-{
-	return sim_of(dp)->slots;
-}
-
-static struct sl_set *sim_table(struct dp *dp, u32 *ret_sets)
-{
-	*ret_sets = sim_of(dp)->sets;
-	return sim_of(dp)->table;
-}
-
-static struct sl_elastic *sim_elastic(struct dp *dp)
-{
-	return sim_of(dp)->elastic;
-}
-
-static const struct sl_seen *sim_shadow_seen(struct dp *dp)
-{
-	return sim_of(dp)->seen;
-}
-
 static const struct sl_rules *sim_rules(struct dp *dp)
 {
 	return sim_of(dp)->rules[0];
@@ -250,11 +219,6 @@ static int sim_heavy(struct dp *dp, u32 index, struct sl_heavy_set *ret)
 	return 0;
 }
 
-static struct sl_event_switch *sim_event_switch(struct dp *dp)
-{
-	return &sim_of(dp)->event_switch;
-}
-
 static int sim_events(struct dp *dp, dp_event_fn *each, void *arg)
 {
 	struct dp_sim *s = sim_of(dp);
@@ -274,11 +238,6 @@ static int sim_event_stats(struct dp *dp, struct sl_event_stats *ret)
 	for (u32 i = 0; i < s->cpus; i++)
 		add_counters(ret, &s->cpu[i].events, sizeof(*ret));
 	return 0;
-}
-
-static u32 sim_cpus(struct dp *dp)
-{
-	return sim_of(dp)->cpus;
 }
 
 static int sim_lease(struct dp *dp, u64 key, u64 *ret)
@@ -339,35 +298,9 @@ static int sim_del(struct dp *dp, enum dp_hash which, const void *keys, size_t c
 	return count == 1 ? rc : 0;
 }
 
-static struct sl_list_filter *sim_list_filter(struct dp *dp)
-{
-	return &sim_of(dp)->list_filter;
-}
-
-static struct sl_ban_filter *sim_ban_filter(struct dp *dp)
-{
-	return &sim_of(dp)->ban_filter;
-}
-
-static struct sl_push_now *sim_push_now(struct dp *dp)
-{
-	return &sim_of(dp)->push_now;
-}
-
-static struct sl_established *sim_established(struct dp *dp)
-{
-	return sim_of(dp)->established;
-}
-
 static const struct dp_ops sim_ops = {
 	.name = "sim",
 	.close = sim_close,
-	.state = sim_state,
-	.epoch = sim_epoch,
-	.slots = sim_limit_ids,
-	.table = sim_table,
-	.elastic = sim_elastic,
-	.shadow_seen = sim_shadow_seen,
 	.apply = sim_apply,
 	.apply_until = sim_apply_until,
 	.confirm = sim_confirm,
@@ -376,21 +309,15 @@ static const struct dp_ops sim_ops = {
 	.iface_stats = sim_iface_stats,
 	.limit_stats = sim_limit_stats,
 	.heavy = sim_heavy,
-	.event_switch = sim_event_switch,
 	.events = sim_events,
 	.event_stats = sim_event_stats,
 	.global_stats = sim_global_stats,
 	.limit_stats_clear = sim_limit_stats_clear,
-	.cpus = sim_cpus,
 	.lease = sim_lease,
 	.hash_all = sim_all,
 	.hash_get = sim_get,
 	.hash_put = sim_put,
 	.hash_del = sim_del,
-	.list_filter = sim_list_filter,
-	.ban_filter = sim_ban_filter,
-	.push_now = sim_push_now,
-	.established = sim_established,
 };
 
 int dp_sim_open(u64 table_buckets, u32 cpus, u32 lease_entries, struct dp **ret)
@@ -400,7 +327,6 @@ int dp_sim_open(u64 table_buckets, u32 cpus, u32 lease_entries, struct dp **ret)
 
 	if (!s)
 		return -ENOMEM;
-	s->dp.ops = &sim_ops;
 	s->sets = SL_TABLE_SETS(table_buckets);
 	s->cpus = cpus;
 	s->lease_entries = lease_entries ? lease_entries : 1;
@@ -432,6 +358,22 @@ int dp_sim_open(u64 table_buckets, u32 cpus, u32 lease_entries, struct dp **ret)
 	s->state.abi_version = SL_ABI_VERSION;
 	s->state.table_sets = s->sets;
 	s->state.seed = (struct sl_seed){ 0x5eed, 0xface };
+	s->dp = (struct dp){
+		.ops = &sim_ops,
+		.cpus = cpus,
+		.state = &s->state,
+		.epoch = &s->epoch,
+		.slots = s->slots,
+		.table = s->table,
+		.table_sets = s->sets,
+		.elastic = s->elastic,
+		.shadow_seen = s->seen,
+		.list_filter = &s->list_filter,
+		.ban_filter = &s->ban_filter,
+		.push_now = &s->push_now,
+		.established = s->established,
+		.event_switch = &s->event_switch,
+	};
 	*ret = &s->dp;
 	return 0;
 out:

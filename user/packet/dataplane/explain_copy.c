@@ -40,8 +40,9 @@ struct explain_copy *explain_copy_new(struct dp *dp)
 	if (!copy)
 		return NULL;
 	copy->dp = dp;
-	copy->table = dp->ops->table(dp, &copy->sets);
-	copy->cpus = dp->ops->cpus(dp);
+	copy->table = dp->table;
+	copy->sets = dp->table_sets;
+	copy->cpus = dp->cpus;
 	return copy;
 }
 

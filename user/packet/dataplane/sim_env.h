@@ -325,7 +325,7 @@ static inline const struct sl_listed *map_listed(const struct sl_list_key *key)
 
 static inline const struct sl_list_filter *map_list_filter(void)
 {
-	return sim->copy ? sim->live->ops->list_filter(sim->live) : &sim->list_filter;
+	return sim->copy ? sim->live->list_filter : &sim->list_filter;
 }
 
 static inline struct sl_ban_state *map_ban(const struct sl_ban_key *key)

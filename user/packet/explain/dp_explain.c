@@ -43,21 +43,21 @@ int explain_new(struct dp *dp, const struct sl_image *image, u64 mono_ns, struct
 	s = &e->sim;
 	e->dp = dp;
 	e->now_ns = mono_ns;
-	s->cpus = dp->ops->cpus(dp);
+	s->cpus = dp->cpus;
 	s->cpu = calloc(s->cpus, sizeof(*s->cpu));
 	e->leases = calloc(s->cpus, sizeof(u64));
 	e->copy = s->copy = explain_copy_new(dp);
 	s->live = dp;
-	s->ban_filter = *dp->ops->ban_filter(dp);
-	s->push_now = *dp->ops->push_now(dp);
+	s->ban_filter = *dp->ban_filter;
+	s->push_now = *dp->push_now;
 	s->push_now.flags &= ~SL_PUSH_WATCH;
 	if (!s->cpu || !e->leases || !e->copy) {
 		explain_free(e);
 		return sl_err_set(err, ENOMEM, "out of memory");
 	}
-	dp->ops->table(dp, &s->sets);
-	s->state = *dp->ops->state(dp);
-	s->elastic = dp->ops->elastic(dp);
+	s->sets = dp->table_sets;
+	s->state = *dp->state;
+	s->elastic = dp->elastic;
 	/* Read only: the stages get all of these as pointers to const. */
 	s->rules[0] = image->rules;
 	s->prefixes[image->rules->pfx_slot] = (struct sim_prefixes){

@@ -120,7 +120,7 @@ static int cpu_to_json(const struct explaining *a, u32 cpu, struct explain_resul
 static int verdict_to_json(const struct explaining *a, u32 *ret_cpu,
 			   struct explain_result *ret_answer, json_t *ret)
 {
-	u32 cpus = a->scene->dp->ops->cpus(a->scene->dp);
+	u32 cpus = a->scene->dp->cpus;
 	u8 *online = malloc(cpus);
 	json_t *all = json_array(), *verdict = NULL, *one;
 	struct explain_result answer;
@@ -196,7 +196,7 @@ static json_t *list_to_json(const struct explaining *a, enum list_kind kind)
 /* The ban that is on, or the last one, whose level the next one's depends on; or null. */
 static int ban_to_json(const struct explaining *a, json_t **ret)
 {
-	const struct sl_limit_id_info *slots = a->scene->dp->ops->slots(a->scene->dp);
+	const struct sl_limit_id_info *slots = a->scene->dp->slots;
 	u64 utc_ns = a->now.utc_ns - a->now.mono_ns;
 	struct sl_prefix prefix;
 	struct explain_ban ban;
@@ -267,7 +267,7 @@ static json_t *names_to_json(const struct name *names, u32 bits)
 /* Which of the limit's rates a meter is of: its slot's name is "web#2" (meters.c). */
 static u32 rate_of_meter(const struct explaining *a, const struct sl_limit *meter)
 {
-	const char *name = a->scene->dp->ops->slots(a->scene->dp)[meter->slot].name;
+	const char *name = a->scene->dp->slots[meter->slot].name;
 	const char *number = strrchr(name, '#');
 	long rate = number ? strtol(number + 1, NULL, 10) : 1;
 
@@ -313,7 +313,7 @@ static json_t *override_to_json(const struct explaining *a, const struct limit_d
 /* What an elastic limit is multiplied by now. */
 static double scale_now(const struct explaining *a, const struct sl_limit *meter)
 {
-	const struct sl_elastic *elastic = a->scene->dp->ops->elastic(a->scene->dp);
+	const struct sl_elastic *elastic = a->scene->dp->elastic;
 	u32 head = a->scene->image->rules->limits[meter->head % SL_LIMITS_MAX].slot;
 
 	elastic += head % SL_LIMIT_IDS;

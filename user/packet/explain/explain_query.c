@@ -311,8 +311,7 @@ static int try_connection(struct changes *ch, struct sl_err *err)
 	struct completion c = start_completion(ch);
 	struct explain_packet *p = &c.query.packet;
 
-	if (!(ch->scene->dp->ops->push_now(ch->scene->dp)->flags & SL_PUSH_ON) ||
-	    p->fragment == EXPLAIN_LATER)
+	if (!(ch->scene->dp->push_now->flags & SL_PUSH_ON) || p->fragment == EXPLAIN_LATER)
 		return 0;
 	if (p->proto != PROTO_TCP && !completion_set(&c, MATCH_PROTO))
 		return 0;

@@ -32,7 +32,7 @@ int explain_bans(struct dp *dp, const struct sl_rules *rules, const struct expla
 int explain_pushes(struct dp *dp, const struct explain_packet *packet, u64 mono_ns,
 		   struct explain_push ret[SL_PUSH_LENGTHS], struct sl_err *err)
 {
-	const u8 *len = dp->ops->push_now(dp)->len[packet->family & 1];
+	const u8 *len = dp->push_now->len[packet->family & 1];
 	int count = 0;
 
 	for (u32 i = 0; i < SL_PUSH_LENGTHS; i++) {

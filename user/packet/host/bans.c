@@ -170,7 +170,7 @@ int bans_end(struct packet_host *host, const struct sl_prefix *prefix)
 
 const char *bans_limit(const struct packet_host *host, const struct dp_ban *ban)
 {
-	const struct sl_limit_id_info *slots = host->dp->ops->slots(host->dp);
+	const struct sl_limit_id_info *slots = host->dp->slots;
 	u32 slot = ban->state.slot;
 
 	return slot && slot < SL_LIMIT_IDS && slots[slot].state == SL_LIMIT_ID_BOUND
@@ -312,7 +312,7 @@ void bans_restore(struct packet_host *host)
 
 u32 bans_limit_id(const struct packet_host *host, const char *limit)
 {
-	const struct sl_limit_id_info *slots = host->dp->ops->slots(host->dp);
+	const struct sl_limit_id_info *slots = host->dp->slots;
 
 	for (u32 slot = 1; slot < SL_LIMIT_IDS && limit[0]; slot++)
 		if (slots[slot].state == SL_LIMIT_ID_BOUND && !strcmp(slots[slot].name, limit))

@@ -74,7 +74,7 @@ static size_t fold(struct heavy_source *at, size_t count)
 static int read_windows(struct dp *dp, u32 first, u32 last, struct heavy_source **ret,
 			size_t *ret_count)
 {
-	u32 cpus = dp->ops->cpus(dp);
+	u32 cpus = dp->cpus;
 	size_t room = (size_t)cpus * SL_HEAVY_LISTS * SL_HEAVY_SETS * SL_HEAVY_WAYS, count = 0;
 	struct heavy_source *source = calloc(room ? room : 1, sizeof(*source));
 	struct sl_heavy_set *set = calloc(cpus ? cpus : 1, sizeof(*set));

@@ -9,6 +9,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "lib/array.h"
 #include "lib/file.h"
 
 #define STATE_NAME "state.json"
@@ -86,12 +87,9 @@ int state_base_add(struct packet_host *host, const char *name, const struct sl_l
 	struct limit_base *base = base_find(host, name);
 
 	if (!base) {
-		base = reallocarray(host->base_stats, host->base_stats_count + 1, sizeof(*base));
-		if (!base)
+		if (append(host->base_stats, host->base_stats_count, (struct limit_base){ 0 }))
 			return -ENOMEM;
-		host->base_stats = base;
-		base += host->base_stats_count++;
-		memset(base, 0, sizeof(*base));
+		base = &host->base_stats[host->base_stats_count - 1];
 		strncpy(base->name, name, sizeof(base->name) - 1);
 	}
 	stats_add(&base->stats, stats);
@@ -110,7 +108,7 @@ void state_base_drop(struct packet_host *host, const char *name)
 static void add_draining(const struct packet_host *host, const char *name,
 			 struct sl_limit_stats *to)
 {
-	const struct sl_limit_id_info *slots = host->dp->ops->slots(host->dp);
+	const struct sl_limit_id_info *slots = host->dp->slots;
 	struct sl_limit_stats stats;
 
 	for (u32 slot = 1; slot < SL_LIMIT_IDS; slot++)

@@ -43,7 +43,7 @@ const struct dp_table_stats *view_table(struct packet_host *host)
 
 u64 view_shadow_sources(const struct packet_host *host, const struct limit_view *view)
 {
-	return dp_seen_estimate(&host->dp->ops->shadow_seen(host->dp)[view->slot]);
+	return dp_seen_estimate(&host->dp->shadow_seen[view->slot]);
 }
 
 const char *view_iface_state(const struct iface *iface)

@@ -200,11 +200,6 @@ static bool is_user(struct aggregate *aggregate, const struct request *request, 
 	       !is_source(request, descriptor->entry[descriptor->count - 1].value);
 }
 
-static bool same(struct bytes a, struct bytes b)
-{
-	return a.len == b.len && !memcmp(a.at, b.at, a.len);
-}
-
 /* Whether `outer` has all the entries of `inner`. */
 static bool has_entries(const struct request_descriptor *outer,
 			const struct request_descriptor *inner)
@@ -213,8 +208,8 @@ static bool has_entries(const struct request_descriptor *outer,
 		bool found = false;
 
 		for (u32 k = 0; k < outer->count && !found; k++)
-			found = same(outer->entry[k].key, inner->entry[i].key) &&
-				same(outer->entry[k].value, inner->entry[i].value);
+			found = bytes_same(outer->entry[k].key, inner->entry[i].key) &&
+				bytes_same(outer->entry[k].value, inner->entry[i].value);
 		if (!found)
 			return false;
 	}

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/array.h"
+
 const char *push_refusal_name(enum push_refusal refusal)
 {
 	static const char *const name[] = {
@@ -80,30 +82,17 @@ const struct push_entry *push_at(const struct push *push, u32 n)
 	return n < push->top ? &push->entry[n] : NULL;
 }
 
-static int grow(struct push *push)
-{
-	u32 room = push->room ? push->room * 2 : 64;
-	struct push_entry *bigger = reallocarray(push->entry, room, sizeof(*bigger));
-
-	if (!bigger)
-		return -ENOMEM;
-	push->entry = bigger;
-	push->room = room;
-	return 0;
-}
-
 struct push_entry *push_take(struct push *push, const struct push_entry *entry)
 {
 	u32 chain = chain_of(push, &entry->group), at = 0;
 
-	if (push->used == push->room && grow(push) < 0)
-		return NULL;
 	while (at < push->top && push->entry[at].used)
 		at++;
-	if (at == push->top)
-		push->top++;
+	if (at < push->top)
+		push->entry[at] = *entry;
+	else if (append(push->entry, push->top, *entry))
+		return NULL;
 	push->used++;
-	push->entry[at] = *entry;
 	push->entry[at].used = true;
 	push->entry[at].next = push->chain[chain];
 	push->chain[chain] = at + 1;

@@ -14,8 +14,7 @@ struct push {
 	struct sl_seed seed;
 	struct offenses offenses;
 	struct push_entry *entry;
-	u32 room, top; /* entries allocated, and ever used */
-	u32 used;
+	u32 top, used;		/* entries ever used, and in use */
 	u32 chain[PUSH_CHAINS]; /* 1 + index */
 	struct push_stats stats;
 };

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/array.h"
 #include "request/rules/override_private.h"
 #include "conf/config_text.h"
 #include "conf/pair.h"
@@ -64,30 +65,21 @@ int override_intern(struct making *m, const struct rule_limit *limit, u32 count,
 {
 	u64 hash = override_hash_limits(limit, count, unlimited);
 	struct override_table *table = m->table;
-	struct override_limits *made, **grown;
+	struct override_limits *made;
 
 	if (numbers_find(&table->made, hash, ret))
 		return 0;
 	if (++m->draft->b->set->private->override_limits > OVERRIDE_LIMITS_MAX)
 		return -E2BIG;
 	made = arena_alloc(override_arena(table), sizeof(*made) + count * sizeof(*limit));
-	if (!made)
+	*ret = table->limits_count;
+	if (!made || append(table->limits, table->limits_count, made))
 		return -ENOMEM;
-	if (!(table->limits_count & (table->limits_count - 1))) {
-		grown = reallocarray(table->limits,
-				     table->limits_count ? 2 * table->limits_count : 1,
-				     sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		table->limits = grown;
-	}
 	made->unlimited = unlimited;
 	made->limit_count = count;
 	made->limit = (struct rule_limit *)(made + 1);
 	if (count)
 		memcpy(made->limit, limit, count * sizeof(*limit));
-	*ret = table->limits_count;
-	table->limits[table->limits_count++] = made;
 	return numbers_add(&table->made, hash, *ret);
 }
 
@@ -258,28 +250,13 @@ struct own_making {
 	bool live; /* replaces one that is there */
 };
 
-/* A new entry; NULL: out of memory. */
-static struct override_own *new_own(struct override_index *index)
-{
-	struct override_own *grown;
-
-	if (!(index->own_count & (index->own_count - 1))) {
-		grown = reallocarray(index->own_list, index->own_count ? 2 * index->own_count : 1,
-				     sizeof(*grown));
-		if (!grown)
-			return NULL;
-		index->own_list = grown;
-	}
-	return &index->own_list[index->own_count];
-}
-
 static int add_own(struct own_making *making, const struct own_reading *own,
 		   const struct override_limits *limits)
 {
 	struct override_index *index = making->index;
 	struct making *m = &making->m;
 	const struct yaml_node *at = own->value_at;
-	struct override_own *place;
+	char *value;
 	struct override_key key;
 	struct sl_err why;
 	u32 known;
@@ -300,19 +277,19 @@ static int add_own(struct own_making *making, const struct own_reading *own,
 	}
 	if (own->removed && !override_table_find(index->file, key.hash, &known))
 		return read_fail(m->r, at, EINVAL, "%s has no limits of its own", own->value.at);
-	place = new_own(index);
-	if (!place || override_table_add(m->table, &key, index->own_count))
+	value = arena_text(override_arena(m->table), own->value.at, own->value.len);
+	if (!value || override_table_add(m->table, &key, index->own_count) ||
+	    append(index->own_list, index->own_count,
+		   (struct override_own){
+			   .value = value,
+			   .limits = limits,
+			   .live = making->live,
+			   .in_file = !making->live,
+			   .file_limits = making->live ? NULL : limits,
+			   .line = at ? at->line : 0,
+		   }))
 		return read_no_memory(m->r);
-	*place = (struct override_own){
-		.value = arena_text(override_arena(m->table), own->value.at, own->value.len),
-		.limits = limits,
-		.live = making->live,
-		.in_file = !making->live,
-		.file_limits = making->live ? NULL : limits,
-		.line = at ? at->line : 0,
-	};
-	index->own_count++;
-	return place->value ? 0 : read_no_memory(m->r);
+	return 0;
 }
 
 /* A value whose keys were read. */

@@ -64,8 +64,6 @@ int override_key_read(const struct rule *rule, struct bytes text, struct overrid
 /* Whether the table has it, and its number. */
 bool override_table_find(const struct override_table *table, u64 hash, u32 *ret);
 int override_table_add(struct override_table *table, const struct override_key *key, u32 number);
-/* A copy of a list with room for a power of two, as those of tables and indexes have. */
-void *override_array_copy(const void *array, u32 count, size_t size);
 struct override_table *override_table_new(void);
 /* The same values and limits, to be changed while others read the table; NULL: out of memory. */
 struct override_table *override_table_copy(struct override_table *table);

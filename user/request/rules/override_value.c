@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/array.h"
 #include "lib/publish.h"
 #include "request/rules/override_private.h"
 #include "request/rules/request_text.h"
@@ -16,19 +17,6 @@
 bool override_table_find(const struct override_table *table, u64 hash, u32 *ret)
 {
 	return table && numbers_find(&table->values, hash, ret);
-}
-
-void *override_array_copy(const void *array, u32 count, size_t size)
-{
-	u32 room = 1;
-	void *copy;
-
-	while (room < count)
-		room *= 2;
-	copy = calloc(room, size);
-	if (copy && count)
-		memcpy(copy, array, count * size);
-	return copy;
 }
 
 struct override_table *override_table_new(void)
@@ -43,17 +31,17 @@ struct override_table *override_table_new(void)
 struct override_table *override_table_copy(struct override_table *table)
 {
 	struct override_table *copy = override_table_new();
+	int rc = 0;
 
 	if (!copy)
 		return NULL;
 	copy->base = table->base ? table->base : table;
 	copy->base->users++;
 	copy->base->copies++;
-	copy->limits =
-		override_array_copy(table->limits, table->limits_count, sizeof(*table->limits));
+	copy->limits = array_copy(table->limits, table->limits_count, sizeof(*table->limits), &rc);
 	copy->limits_count = table->limits_count;
 	copy->nets = table->nets;
-	if (copy->limits && !numbers_copy(&table->values, &copy->values) &&
+	if (!rc && !numbers_copy(&table->values, &copy->values) &&
 	    !numbers_copy(&table->made, &copy->made))
 		return copy;
 	override_table_drop(copy);
@@ -76,21 +64,23 @@ void override_table_drop(struct override_table *table)
 struct override_index *override_index_copy(const struct override_index *from)
 {
 	struct override_index *copy = calloc(1, sizeof(*copy));
+	int rc = 0;
 
 	if (!copy)
 		return NULL;
 	copy->rule_hash = from ? from->rule_hash : 0;
 	copy->own = from ? override_table_copy(from->own) : override_table_new();
 	copy->own_count = from ? from->own_count : 0;
-	copy->own_list = override_array_copy(from ? from->own_list : NULL, copy->own_count,
-					     sizeof(*copy->own_list));
+	if (from)
+		copy->own_list =
+			array_copy(from->own_list, copy->own_count, sizeof(*copy->own_list), &rc);
 	if (from && from->file_text)
 		copy->file_text = strdup(from->file_text);
 	if (from && from->file) {
 		copy->file = from->file;
 		copy->file->users++;
 	}
-	if (copy->own && copy->own_list && !copy->file_text == !(from && from->file_text))
+	if (copy->own && !rc && !copy->file_text == !(from && from->file_text))
 		return copy;
 	override_index_free(copy);
 	return NULL;

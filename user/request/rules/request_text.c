@@ -19,11 +19,6 @@ int hex_digit(unsigned char c)
 				      : -1;
 }
 
-bool bytes_equal(struct bytes bytes, const char *text)
-{
-	return bytes.len == strlen(text) && (!bytes.len || !memcmp(bytes.at, text, bytes.len));
-}
-
 /* Terminates text for C functions; false if it cannot be valid. */
 static bool copy_text(const char *at, size_t len, char *buf, size_t size)
 {

@@ -53,6 +53,4 @@ enum value_ignore {
 /* Writes the value without what is ignored; never longer than before. Returns its length. */
 size_t value_fold(struct bytes value, u32 ignore, char *to);
 
-bool bytes_equal(struct bytes bytes, const char *text);
-
 #endif

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/array.h"
 #include "request/rules/rule_private.h"
 
 const char *const rule_place_names[] = {
@@ -18,7 +19,6 @@ static int name_domain(struct reader *r, const char *text, const struct key *key
 {
 	const struct seen *first;
 	struct build *b = into;
-	char **grown;
 
 	if (strlen(text) > REQUEST_DOMAIN_MAX)
 		return text_refuse(r, "up to 255 bytes");
@@ -27,11 +27,8 @@ static int name_domain(struct reader *r, const char *text, const struct key *key
 	if (first)
 		return refuse_again(b, r->at, "the domain", first);
 	b->domain = arena_text(build_arena(b), text, strlen(text));
-	grown = reallocarray(b->set->domain, b->set->domain_count + 1, sizeof(*grown));
-	if (!b->domain || !grown)
+	if (!b->domain || append(b->set->domain, b->set->domain_count, (char *)b->domain))
 		return read_no_memory(r);
-	b->set->domain = grown;
-	b->set->domain[b->set->domain_count++] = (char *)b->domain;
 	return match_add_domain(b->set, b->domain, &b->above) ? read_no_memory(r) : 0;
 }
 

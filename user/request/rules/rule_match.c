@@ -77,11 +77,6 @@ static u64 hash_of(u32 what, u32 id, struct bytes text)
 	return hash_bytes(hash_seed(), (u64)id << 8 | what, text.at, text.len);
 }
 
-static bool same(struct bytes a, struct bytes b)
-{
-	return a.len == b.len && !memcmp(a.at, b.at, a.len);
-}
-
 static struct match_node *find_domain(const struct match_trees *trees, struct bytes domain)
 {
 	struct match_node *node;
@@ -89,14 +84,14 @@ static struct match_node *find_domain(const struct match_trees *trees, struct by
 	u32 at;
 
 	if (trees->root_count <= FEW) {
-		for (node = trees->roots; node && !same(node->domain, domain);)
+		for (node = trees->roots; node && !bytes_same(node->domain, domain);)
 			node = node->next;
 		return node;
 	}
 	hash = hash_of(ABOVE_DOMAIN, 0, domain);
 	at = hash;
 	while ((node = index_next(&trees->index, hash, &at)))
-		if (same(node->domain, domain))
+		if (bytes_same(node->domain, domain))
 			break;
 	return node;
 }
@@ -109,14 +104,14 @@ static struct match_group *find_group(const struct match_trees *trees,
 	u32 at;
 
 	if (above->group_count <= FEW) {
-		for (group = above->groups; group && !same(group->key, key);)
+		for (group = above->groups; group && !bytes_same(group->key, key);)
 			group = group->next;
 		return group;
 	}
 	hash = hash_of(ABOVE_GROUP, above->id, key);
 	at = hash;
 	while ((group = index_next(&trees->index, hash, &at)))
-		if (group->above == above && same(group->key, key))
+		if (group->above == above && bytes_same(group->key, key))
 			break;
 	return group;
 }
@@ -130,7 +125,8 @@ static struct match_node *find_value(const struct match_trees *trees,
 	u32 at = hash;
 
 	while ((node = index_next(&trees->index, hash, &at)))
-		if (node->group == group && node->ignore == ignore && same(node->value, value))
+		if (node->group == group && node->ignore == ignore &&
+		    bytes_same(node->value, value))
 			break;
 	return node;
 }
@@ -387,7 +383,7 @@ static bool stars_match(struct bytes pattern, struct bytes text)
 	size_t len;
 
 	if (!star)
-		return same(pattern, text);
+		return bytes_same(pattern, text);
 	len = star - pattern.at;
 	if (text.len < len || memcmp(text.at, pattern.at, len))
 		return false;

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/array.h"
 #include "request/rules/rule_private.h"
 #include "conf/config_text.h"
 
@@ -102,13 +103,10 @@ static int add_rule(struct draft *draft, struct rule **at)
 	struct ruleset *set = b->set;
 	struct rule *rule, **grown;
 
-	if (!(set->rule_count & (set->rule_count - 1))) {
-		grown = reallocarray(set->rule, set->rule_count ? 2 * set->rule_count : 1,
-				     sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		set->rule = grown;
-	}
+	grown = array_grow(set->rule, set->rule_count, sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	set->rule = grown;
 	rule = draft_make_rule(draft, at);
 	if (!rule)
 		return -ENOMEM;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/array.h"
 #include "request/rules/override_private.h"
 #include "conf/config_text.h"
 #include "conf/text_edit.h"
@@ -48,18 +49,16 @@ static int write_draft(struct writer *w, const struct draft *draft)
 int saving_begin(struct build *b, const struct draft *draft)
 {
 	struct saving *saving = b->saving;
-	struct saved_rule *grown, *rule;
+	struct saved_rule *rule;
 	size_t at = 0;
 
 	if (!saving || !next_edit(b, &at))
 		return 0;
-	grown = reallocarray(saving->rule, saving->count + 1, sizeof(*grown));
-	if (!grown)
+	if (append(saving->rule, saving->count,
+		   (struct saved_rule){ .map = (struct yaml_node *)draft->map,
+					.line = draft->map->line }))
 		return -ENOMEM;
-	saving->rule = grown;
-	rule = &grown[saving->count++];
-	*rule = (struct saved_rule){ .map = (struct yaml_node *)draft->map,
-				     .line = draft->map->line };
+	rule = &saving->rule[saving->count - 1];
 	rule->w.out = open_memstream(&rule->before.text, &rule->before.size);
 	return rule->w.out ? write_draft(&rule->w, draft) : -ENOMEM;
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "lib/array.h"
 #include "request/rules/rule_keys.h"
 #include "request/rules/rule_private.h"
 #include "conf/config_text.h"
@@ -319,17 +320,13 @@ static void files_free(struct files *files)
 
 static int files_add(struct files *files, char *path)
 {
-	char **grown = reallocarray(files->path, files->count + 1, sizeof(*grown));
-
-	if (!grown)
-		return sl_err_set(files->err, ENOMEM, "out of memory");
-	files->path = grown;
 	if (files->count == FILES_MAX)
 		return sl_err_set(files->err, E2BIG,
 				  "%s: found more than %d rule files; accepted: "
 				  "fewer",
 				  path, FILES_MAX);
-	files->path[files->count++] = path;
+	if (append(files->path, files->count, path))
+		return sl_err_set(files->err, ENOMEM, "out of memory");
 	return 0;
 }
 

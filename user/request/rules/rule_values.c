@@ -89,11 +89,6 @@ static u32 cut_fields(struct bytes text, char *to, struct bytes ret[REQUEST_ENTR
 	}
 }
 
-static bool same(struct bytes a, struct bytes b)
-{
-	return a.len == b.len && !memcmp(a.at, b.at, a.len);
-}
-
 /* Another spelling of an address is the same value. */
 static bool is_fixed(const char *fixed, struct bytes value)
 {
@@ -101,8 +96,9 @@ static bool is_fixed(const char *fixed, struct bytes value)
 	struct sl_prefix a, b;
 	const char *reason;
 
-	return same(own, value) || (!value_network(own, &a, &reason) &&
-				    !value_network(value, &b, &reason) && sl_prefix_equal(&a, &b));
+	return bytes_same(own, value) ||
+	       (!value_network(own, &a, &reason) && !value_network(value, &b, &reason) &&
+		sl_prefix_equal(&a, &b));
 }
 
 static bool put_default(const struct bytes *field, u32 count, struct request_descriptor *ret)

@@ -32,16 +32,11 @@ struct callers {
 
 /* ------------------------------------------------------------------ for workers */
 
-static bool same_bytes(struct bytes a, const char *b)
-{
-	return a.len == strlen(b) && !memcmp(a.at, b, a.len);
-}
-
 /* Without a domain: any. */
 static bool has_domain(const struct caller_def *def, struct bytes domain)
 {
 	for (size_t i = 0; i < def->domain_count; i++)
-		if (same_bytes(domain, def->domain[i]))
+		if (bytes_equal(domain, def->domain[i]))
 			return true;
 	return !def->domain_count || !domain.len;
 }

@@ -367,8 +367,8 @@ RIG_TEST(test_ticks)
 		elastic_tick(&rig.d->scales, now += ELASTIC_TICK_NS);
 	assert_true(scale_of(&rig, "all") == 3);
 	assert_true(scale_of(&rig, "plain") == 1);
-	assert_int_equal(rig.dp->ops->elastic(rig.dp)[slot].scale, 3 * SL_ELASTIC_ONE);
-	assert_int_equal(rig.dp->ops->elastic(rig.dp)[slot].valid_until_ns, now + ELASTIC_VALID_NS);
+	assert_int_equal(rig.dp->elastic[slot].scale, 3 * SL_ELASTIC_ONE);
+	assert_int_equal(rig.dp->elastic[slot].valid_until_ns, now + ELASTIC_VALID_NS);
 	assert_string_equal(buckets_of(&rig, words, sizeof(words)), "free");
 	rig_do(&rig, SET("0.61,'for':'1h'"));
 	for (int i = 0; i < 5; i++)

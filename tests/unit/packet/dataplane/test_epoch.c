@@ -13,7 +13,7 @@ static bool raised(struct rig *rig)
 {
 	u64 before = last;
 
-	last = rig->dp->ops->epoch(rig->dp)->count;
+	last = rig->dp->epoch->count;
 	return last != before;
 }
 

@@ -30,7 +30,7 @@ TEST(test_same_key)
 	rules = rig.dp->ops->rules(rig.dp);
 	limit = rig_limit(&rig, 0);
 	packet.now = rig.now;
-	rig.dp->ops->table(rig.dp, &sets);
+	sets = rig.dp->table_sets;
 	sim = (struct dp_sim *)rig.dp;
 	sim_cpu = &sim->cpu[0];
 	key = sl_key(limit->slot, 0x123456);
@@ -183,7 +183,7 @@ TEST(test_newcomer)
 	rig_apply(&rig, &def, 1);
 	limit = rig_limit(&rig, 0);
 	packet.now = rig.now;
-	rig.dp->ops->table(rig.dp, &count);
+	count = rig.dp->table_sets;
 	sim = (struct dp_sim *)rig.dp;
 	sim_cpu = &sim->cpu[0];
 	for (u32 round = 0; round < 20000; round++) {

@@ -149,11 +149,6 @@ void grpc_stream_free(struct grpc_stream *stream)
 
 /* ------------------------------------------------------------------ in */
 
-static bool is(struct bytes bytes, const char *text)
-{
-	return bytes.len == strlen(text) && !memcmp(bytes.at, text, bytes.len);
-}
-
 static bool begins(struct bytes bytes, const char *text)
 {
 	return bytes.len >= strlen(text) && !strncasecmp(bytes.at, text, strlen(text));
@@ -227,17 +222,17 @@ void grpc_stream_header(struct grpc_stream *stream, struct bytes name, struct by
 		stream->http_status = 431;
 		return;
 	}
-	if (is(name, ":path"))
+	if (bytes_equal(name, ":path"))
 		stream->method = grpc_method_find(value.at, value.len);
-	else if (is(name, ":method"))
-		stream->is_post = is(value, "POST");
-	else if (is(name, "content-type"))
+	else if (bytes_equal(name, ":method"))
+		stream->is_post = bytes_equal(value, "POST");
+	else if (bytes_equal(name, "content-type"))
 		stream->is_grpc = is_grpc(value);
-	else if (is(name, "grpc-timeout"))
+	else if (bytes_equal(name, "grpc-timeout"))
 		stream->has_timeout = timeout_parse(value, &stream->timeout_ns);
-	else if (is(name, "x-sluice-token"))
+	else if (bytes_equal(name, "x-sluice-token"))
 		take_token(stream, value);
-	else if (is(name, "authorization"))
+	else if (bytes_equal(name, "authorization"))
 		take_authorization(stream, value);
 }
 

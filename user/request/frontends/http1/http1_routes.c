@@ -42,16 +42,10 @@ static const struct http1_routes api_routes = { api, sizeof(api) / sizeof(api[0]
 
 /* ------------------------------------------------------------------ for handlers */
 
-static bool is_text(struct bytes bytes, const char *text)
-{
-	return bytes.len == strlen(text) && !memcmp(bytes.at, text, bytes.len);
-}
-
 struct bytes http1_find_bytes(const struct http1_request *request, struct bytes name)
 {
 	for (u32 i = 0; i < request->header_count; i++)
-		if (request->header[i].name.len == name.len &&
-		    !memcmp(request->header[i].name.at, name.at, name.len))
+		if (bytes_same(request->header[i].name, name))
 			return request->header[i].value;
 	return (struct bytes){ NULL, 0 };
 }
@@ -259,8 +253,8 @@ u32 http1_rights(struct http1_request *request, struct bytes domain, u32 needed)
 
 static bool is_method(const struct http1_request *request, const struct http1_route *route)
 {
-	return is_text(request->method, route->method) ||
-	       (is_text(request->method, "HEAD") && !strcmp(route->method, "GET"));
+	return bytes_equal(request->method, route->method) ||
+	       (bytes_equal(request->method, "HEAD") && !strcmp(route->method, "GET"));
 }
 
 static bool is_path(struct bytes path, const char *route)
