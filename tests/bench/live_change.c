@@ -82,7 +82,7 @@ static void packets_open(char **arg)
 {
 	int own = open("/proc/self/ns/net", O_RDONLY), other;
 	struct frame_spec spec;
-	const struct tool_option options[] = { FRAME_OPTIONS(&spec), { NULL } };
+	const struct tool_option options[] = { FRAME_OPTIONS(&spec), { 0 } };
 	char path[256];
 
 	frame_defaults(&spec);

@@ -47,7 +47,7 @@ static void parse(struct livegen *g, char **argv)
 		{ "share-src", frame_take_source, &g->shared },
 		{ "share-sources", take_int, &g->quota_sources },
 		FRAME_OPTIONS(&g->spec),
-		{ NULL },
+		{ 0 },
 	};
 
 	frame_defaults(&g->spec);

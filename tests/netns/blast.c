@@ -49,7 +49,7 @@ static void parse(struct blast *b, char **argv)
 		{ "tapped", NULL, &b->tapped },
 		{ "seed", take_u64, &b->seed },
 		FRAME_OPTIONS(&b->spec),
-		{ NULL },
+		{ 0 },
 	};
 	const char *seed = getenv("SLUICE_SEED");
 

@@ -226,7 +226,7 @@ int main(int argc, char **argv)
 		{ "interface", take_text, &interface },
 		{ "log", take_log, &s.log },
 		{ "src", frame_take_source, &s.filter },
-		{ NULL },
+		{ 0 },
 	};
 
 	tool_options(argv, options, usage);
