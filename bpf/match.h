@@ -2,10 +2,10 @@
 /*
  * match.h - between classify and account: limits without a rate, which decide by their match alone.
  *
- * In file order the first enforced drop or pass that matches decides. A drop: the packet is
- * dropped, and no limit is charged. A pass: no limit behind it applies; those before it do. Tags
- * and shadow mode decide nothing: they stay in ev->match, as limits that are always over
- * (meters.h).
+ * In file order the first enforced drop or pass that matches decides. If it is a drop, the packet
+ * is dropped and charged to no limit. If it is a pass, the limits before it in the file apply, and
+ * those after it do not. Tags and shadow mode decide nothing: they stay in ev->match, as limits
+ * that are always over (meters.h).
  *
  * A packet that hides fields meets every drop that it could belong to, but no pass by them. A later
  * fragment whose first is not known does not meet a drop that its first must have met: without that

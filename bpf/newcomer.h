@@ -17,8 +17,10 @@ static __always_inline int table_is_spent(const struct packet *pkt, const struct
 			sl_expired(bucket_state, &limit->params, packet_time(pkt)));
 }
 
-/* The same of one set as table_free_way(); *ret_other: it has a record, or a way that is changing,
- * or the key. */
+/*
+ * Finds a free way as table_free_way() does, in one set. *ret_other is set if the set has a record,
+ * the key, or a way that another CPU is changing.
+ */
 static __always_inline u32 table_spent_way(const struct packet *pkt, const struct sl_limit *limit,
 					   struct sl_set *set, u64 key, u32 *ret_count,
 					   u64 *ret_other)

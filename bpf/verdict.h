@@ -85,9 +85,9 @@ static __always_inline int verdict(env_ctx *ctx, struct evaluation *ev, enum sl_
 }
 
 /*
- * What verdict() does for nearly every packet that is like an earlier one (refused.h, passed.h),
- * which is whole, no fragment, and gets no tag. 0: it needs verdict(), for it is a sample or has
- * news. `reason` and `action` are constants.
+ * Counts a packet that is like an earlier one (refused.h, passed.h), as verdict() would: it is
+ * whole, no fragment, and gets no tag. Returns 0 if the packet is a sample or has news, which
+ * only verdict() handles. `reason` and `action` are constants.
  */
 static __always_inline int verdict_again(struct evaluation *ev, enum sl_reason reason,
 					 enum sl_action action)

@@ -172,7 +172,7 @@ static __always_inline u32 sl_lease_batch(const struct sl_params *p, u32 cpus, u
 {
 	u64 batch = cpus ? p->capacity / ((u64)sl_lease_share(p) * cpus) : 0;
 
-	/* What a source leaves on a CPU of a window is there until the window ends: 1 % at most. */
+	/* Units left on a CPU stay there until the window ends: at most 1 % of the limit. */
 	if (sl_lease_share(p) == SL_LEASE_WINDOW && batch > p->capacity / 100)
 		batch = p->capacity / 100;
 	if (batch < (unit == SL_UNIT_BYTES ? SL_LEASE_MIN_BYTES : 2))

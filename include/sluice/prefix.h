@@ -130,8 +130,10 @@ static __always_inline struct sl_pfx_hash sl_pfx_hash(struct sl_addr addr, u32 l
 	return h;
 }
 
-/* What the addresses of one class are in. Deadlines are CLOCK_MONOTONIC ns; 0 never, ~0 for
- * good. */
+/*
+ * The lists and conditions that all addresses of one class meet. Deadlines are CLOCK_MONOTONIC ns;
+ * 0: not in such a list, ~0: for as long as the list has it.
+ */
 struct sl_pclass {
 	struct sl_bitmap limits; /* limits whose src (dst) condition these meet */
 	u64 block_until;	 /* src: by a block up to /8 or /16 wide */

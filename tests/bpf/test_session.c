@@ -63,8 +63,7 @@ CASE_TEST(under_any_block)
 
 	give_two(t);
 	for (u32 i = 0; i < COUNT(blocks); i++) {
-		/* What is blocked narrowly has to be in the block; the way back is only in the
-		 * first. */
+		/* The first block also holds this host, which sends the way back. */
 		case_policy(t, "block: [%s%s]\n", blocks[i], i ? ", 203.0.113.10" : "");
 		CASES_RUN(t, cases);
 	}
